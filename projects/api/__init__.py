@@ -1,0 +1,1 @@
+"""REST doors of books: projects, imports, chapters, sentences, takes, voices."""

@@ -1,0 +1,1 @@
+"""Every write on books: one transaction each, called by doors and actors."""

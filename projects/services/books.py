@@ -1,0 +1,168 @@
+"""A parsed manuscript becomes a project: whole or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+from django.core.files.base import ContentFile
+from django.core.files.storage import default_storage
+from django.db import transaction
+from django.utils.translation import gettext as _
+
+from accounts.models import User
+from accounts.roles import Role
+from projects.importers.base import ParsedBlock, ParsedBook, ParsedChapter
+from projects.models import Block, Document, Membership, Project, Segment, Voice
+from projects.ordering import keys_spread
+from projects.recipe import recipe, spoken_digest
+from projects.services.recipes import voicing
+from projects.text.estimate import estimated_ms, words_count
+from projects.text.normalise import FRONTEND_REV
+from projects.text.segment import boundary_between, segment_block
+
+BATCH = 500  # rows per INSERT
+
+
+class TextLost(Exception):
+    """Raised when the segments of a block do not join to its source text exactly. Nothing is imported then."""
+
+
+@dataclass(slots=True)
+class _Defaults:
+    language: str
+    voice: Voice | None
+
+
+def cover_key(project: Project, data: bytes, content_type: str) -> str:
+    """Where a cover lies: content-addressed within its project."""
+    extension = {"image/png": "png", "image/jpeg": "jpg"}.get(content_type, "img")
+    return f"p/{project.public_id}/covers/{hashlib.sha256(data).hexdigest()}.{extension}"
+
+
+@transaction.atomic
+def project_create(book: ParsedBook, *, owner: User, voice: Voice | None, language: str = "") -> Project:
+    """Create a project with all its chapters from a parsed manuscript. Raises TextLost.
+
+    `language` overrides what the file says. The cover is put into storage before the rows are committed; should the
+    transaction fail, an unreferenced object is all that is left.
+    """
+    project = Project.objects.create(
+        title=book.title or _("Untitled"),
+        subtitle=book.subtitle,
+        authors=list(book.authors),
+        translator=book.translator,
+        language=language or book.language or "en",
+        series=book.series,
+        series_position=book.series_position,
+        publisher=book.publisher,
+        year=book.year,
+        rights=book.rights,
+        isbn=book.isbn[:20],
+        description=book.description,
+        voice=voice,
+        narrator=voice.name if voice else "",
+    )
+    Membership.objects.create(project=project, user=owner, role=Role.OWNER)
+    if book.cover:
+        key = cover_key(project, book.cover, book.cover_type)
+        if not default_storage.exists(key):
+            default_storage.save(key, ContentFile(book.cover))
+        project.cover_key = key
+        project.save(update_fields=["cover_key"])
+    defaults = _Defaults(project.language, voice)
+    for key, chapter in zip(keys_spread(len(book.chapters)), book.chapters, strict=True):
+        _chapter_create(project, chapter, key, defaults)
+    return project
+
+
+def _chapter_create(project: Project, chapter: ParsedChapter, order_key: str, defaults: _Defaults) -> None:
+    document = Document.objects.create(
+        project=project,
+        order_key=order_key,
+        title=chapter.title[:500],
+        kind=chapter.kind,
+        depth=chapter.depth,
+        language=chapter.language,
+        included=chapter.included,
+        exclusion_reason=chapter.reason[:300],
+    )
+    keys = keys_spread(len(chapter.blocks))
+    blocks = Block.objects.bulk_create(
+        [
+            Block(
+                document=document,
+                order_key=key,
+                kind=block.kind,
+                source_text=block.text,
+                source_ref=block.source[:500],
+                page=block.page[:20],
+                language=block.language,
+                skip_reason=block.skip_reason[:300],
+            )
+            for key, block in zip(keys, chapter.blocks, strict=True)
+        ],
+        batch_size=BATCH,
+    )
+    segments: list[Segment] = []
+    for place, (row, block) in enumerate(zip(blocks, chapter.blocks, strict=True)):
+        following = chapter.blocks[place + 1] if place + 1 < len(chapter.blocks) else None
+        segments += _segments_draft(document, row, block, following, defaults)
+    Segment.objects.bulk_create(segments, batch_size=BATCH)
+
+
+def _segments_draft(
+    document: Document, row: Block, block: ParsedBlock, following: ParsedBlock | None, defaults: _Defaults
+) -> list[Segment]:
+    language = block.language or document.language or defaults.language
+    drafts = segment_block(
+        block.kind,
+        block.text,
+        language=language,
+        spans=block.spans,
+        spoken=block.spoken,
+        skip_reason=block.skip_reason,
+    )
+    if "".join(draft.text + draft.separator for draft in drafts) != block.text:
+        raise TextLost(block.source or block.text[:80])
+    rows = []
+    for key, draft in zip(keys_spread(len(drafts)), drafts, strict=True):
+        wanted = ""
+        if defaults.voice is not None and draft.spoken:
+            wanted = recipe(
+                voicing(defaults.voice),
+                spoken=draft.spoken,
+                language=draft.language or language,
+                direction="",
+            )
+        rows.append(
+            Segment(
+                document=document,
+                block=row,
+                order_key=key,
+                text=draft.text,
+                separator=draft.separator,
+                source_start=draft.start,
+                source_end=draft.end,
+                spans=[[s.start, s.end, s.role, s.value] for s in draft.spans],
+                boundary=draft.boundary,
+                spoken=draft.spoken,
+                spoken_digest=spoken_digest(draft.spoken),
+                frontend_rev=FRONTEND_REV,
+                language=draft.language,
+                recipe=wanted,
+                estimated_ms=estimated_ms(draft.spoken),
+                words=words_count(draft.spoken),
+            )
+        )
+    if rows:
+        dialogue = following is not None and _opens_quotation(block.text) and _opens_quotation(following.text)
+        rows[-1].boundary = boundary_between(
+            block.kind, following.kind if following else None, dialogue=dialogue
+        )
+    return rows
+
+
+def _opens_quotation(text: str) -> bool:
+    """A paragraph that begins with speech: two such in a row are a turn of dialogue."""
+    return text.lstrip()[:1] in '“"«„‘「『—–' if text.strip() else False

@@ -1,0 +1,151 @@
+"""Uploads and imports: the row comes first, the file streams to storage, parsing happens in an import worker."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import tempfile
+from pathlib import PurePath
+from typing import BinaryIO
+
+from django.conf import settings
+from django.core.files.base import File
+from django.core.files.storage import default_storage
+from django.db import transaction
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from accounts.models import User
+from projects import notify
+from projects.importers import registry
+from projects.importers.base import ImportRefused
+from projects.models import ManuscriptImport, Project, Voice
+from projects.services.books import TextLost, project_create
+from projects.work import WorkState, work_added
+
+log = logging.getLogger(__name__)
+
+PIECE = 1_000_000  # bytes read at a time
+
+
+class UploadRefused(Exception):
+    """Raised when a file cannot be taken at all; `code` is the machine word, the message says what to do."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def voice_default(language: str) -> Voice | None:
+    """The studio's voice for a language: the configured one where it speaks it, else the first that does."""
+    voices = [
+        v for v in Voice.objects.filter(project=None, retired_at=None).order_by("pk") if v.speaks(language)
+    ]
+    preferred = [v for v in voices if v.engine_voice == settings.DEFAULT_VOICE]
+    return (preferred or voices or [None])[0]
+
+
+def import_create(
+    user: User, file: BinaryIO, name: str, *, language: str = "", voice: Voice | None = None
+) -> ManuscriptImport:
+    """Take a manuscript in: stream it to storage and note the row that an import worker will fill.
+
+    Raises UploadRefused for an empty or too large file.
+    """
+    safe = PurePath(name.replace("\\", "/")).name[:255] or "manuscript"
+    digest, size = hashlib.sha256(), 0
+    with tempfile.TemporaryFile() as copy:
+        while piece := file.read(PIECE):
+            size += len(piece)
+            if size > settings.UPLOAD_LIMIT_BYTES:
+                raise UploadRefused(
+                    "too_large",
+                    _(
+                        "The file is larger than %(limit)s MB. Split it, or ask the operator to raise UPLOAD_LIMIT_MB."
+                    )
+                    % {"limit": settings.UPLOAD_LIMIT_BYTES // 1_000_000},
+                )
+            digest.update(piece)
+            copy.write(piece)
+        if not size:
+            raise UploadRefused("empty_file", _("The file is empty. Choose the manuscript again."))
+        copy.seek(0)
+        row = ManuscriptImport(
+            user=user, name=safe, size_bytes=size, sha256=digest.hexdigest(), language=language, voice=voice
+        )
+        row.file_key = default_storage.save(
+            f"imports/{row.public_id}/{row.sha256[:16]}{PurePath(safe).suffix.lower()}", File(copy)
+        )
+    with transaction.atomic():
+        row.save()
+        notify.library_changed(user.public_id)
+        work_added("imports")
+    return row
+
+
+def import_run(row: ManuscriptImport, dispatch_no: int) -> bool:
+    """Parse an import's file and create its project; False if another dispatch took over meanwhile.
+
+    Safe to run twice: the project is created in the transaction that closes the row. A refusal is recorded on the row
+    with its reason and leaves no project behind.
+    """
+    try:
+        with default_storage.open(row.file_key, "rb") as file:
+            book = registry.book_parse(file, row.name, limit_bytes=settings.UPLOAD_LIMIT_BYTES)
+    except ImportRefused as exc:
+        return _import_failed(row, dispatch_no, exc.code, str(exc))
+    language = row.language or book.language
+    try:
+        with transaction.atomic():
+            held = ManuscriptImport.objects.select_for_update().get(pk=row.pk)
+            if held.state != WorkState.LEASED or held.dispatch_no != dispatch_no:
+                return False
+            project = project_create(
+                book,
+                owner=row.user,
+                voice=row.voice or voice_default(language or "en"),
+                language=row.language,
+            )
+            held.state, held.project, held.finished_at = WorkState.DONE, project, timezone.now()
+            held.warnings = list(book.warnings)
+            held.lease_until = None
+            held.save()
+            notify.library_changed(row.user.public_id)
+    except TextLost as exc:
+        log.error("import %s would lose text at %s", row.public_id, exc)
+        return _import_failed(row, dispatch_no, "text_lost", str(exc))
+    return True
+
+
+def _import_failed(row: ManuscriptImport, dispatch_no: int, code: str, detail: str) -> bool:
+    with transaction.atomic():
+        changed = ManuscriptImport.objects.filter(
+            pk=row.pk, state=WorkState.LEASED, dispatch_no=dispatch_no
+        ).update(
+            state=WorkState.FAILED,
+            failure_code=code,
+            failure_detail=detail[:2000],
+            finished_at=timezone.now(),
+            lease_until=None,
+        )
+        notify.library_changed(row.user.public_id)
+    return bool(changed)
+
+
+@transaction.atomic
+def import_dismiss(row: ManuscriptImport) -> None:
+    """Take a finished or failed import off the library page."""
+    ManuscriptImport.objects.filter(pk=row.pk).update(dismissed_at=timezone.now())
+    notify.library_changed(row.user.public_id)
+
+
+def import_of_file(user: User, sha256: str) -> Project | None:
+    """The project this person made from the same file before, newest first; makes `produce` resumable."""
+    row = (
+        ManuscriptImport.objects.filter(user=user, sha256=sha256, state=WorkState.DONE)
+        .exclude(project=None)
+        .order_by("-pk")
+        .select_related("project")
+        .first()
+    )
+    return row.project if row else None

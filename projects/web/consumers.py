@@ -1,0 +1,213 @@
+"""Live status: what changed is rendered once per process and pushed, coalesced, to every open page."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+from uuid import UUID
+
+from channels.db import database_sync_to_async
+from channels.generic.websocket import AsyncWebsocketConsumer
+from django.contrib.auth import get_user
+from django.http import Http404
+from django.template.loader import render_to_string
+from django.utils import translation
+
+from accounts.roles import Action
+from projects import selectors
+from projects.access import access_document, access_project, permitted
+from projects.models import Document, Project
+from projects.notify import document_group, project_group, user_group
+from projects.web.fragments import stamp_html
+from projects.web.panels import panel_html
+from projects.web.views import library_context, meter_html, rows_html
+
+FRAME_S = 0.05  # changes within so many seconds are pushed together: at most 20 pushes a second and page
+ROWS = 200  # sentences in one message
+ACCESS_S = 5.0  # how long a permission once seen is believed
+
+
+class PushConsumer(AsyncWebsocketConsumer):
+    """What the page consumers share: who may look, and coalescing. Nothing is read from the client."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.groups_in: list[str] = []
+        self.seen_at = 0.0
+        self.flush_task: asyncio.Task[None] | None = None
+
+    async def connect(self) -> None:
+        await self.accept()  # first: a refused handshake makes htmx try again for ever
+        if not self.scope["user"].is_authenticated:
+            await self.close(code=4401)
+            return
+        try:
+            self.groups_in = await database_sync_to_async(self.enter)()
+        except Http404:
+            await self.close(code=4404)
+            return
+        self.seen_at = time.monotonic()
+        for group in self.groups_in:
+            await self.channel_layer.group_add(group, self.channel_name)
+
+    async def disconnect(self, code: int) -> None:
+        if self.flush_task:
+            self.flush_task.cancel()
+        for group in self.groups_in:
+            await self.channel_layer.group_discard(group, self.channel_name)
+
+    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
+        """Pages only listen; edits go over HTTP."""
+
+    def enter(self) -> list[str]:
+        """Check access and return the groups to join. Raises Http404."""
+        raise NotImplementedError
+
+    def render(self) -> list[str]:
+        """The messages to send for what has gathered. Runs off the event loop; may raise Http404."""
+        raise NotImplementedError
+
+    def soon(self) -> None:
+        """Push what has gathered, after this frame."""
+        if self.flush_task is None or self.flush_task.done():
+            self.flush_task = asyncio.create_task(self._flush())
+
+    async def _flush(self) -> None:
+        await asyncio.sleep(FRAME_S)
+        try:
+            for message in await database_sync_to_async(self._render_checked)():
+                await self.send(text_data=message)
+        except Http404:
+            await self.close(code=4404)
+        if self.gathered():
+            self.flush_task = asyncio.create_task(self._flush())
+
+    def gathered(self) -> bool:
+        """Whether more has come in while the last was rendered."""
+        return False
+
+    def _render_checked(self) -> list[str]:
+        if time.monotonic() - self.seen_at > ACCESS_S:
+            session = self.scope.get("session")
+            if session is not None:
+                user = get_user(_Request(session))  # type: ignore[arg-type]
+                if not user.is_authenticated:
+                    raise Http404
+            self.enter()
+            self.seen_at = time.monotonic()
+        with translation.override(self._language()):
+            return self.render()
+
+    def _language(self) -> str:
+        for name, value in self.scope.get("headers", []):
+            if name == b"cookie" and b"django_language=" in value:
+                code = value.split(b"django_language=")[1].split(b";")[0].decode("ascii", "ignore")
+                if translation.check_for_language(code):
+                    return code
+        return translation.get_language() or "en"
+
+
+class _Request:
+    """What django.contrib.auth.get_user wants of a request."""
+
+    def __init__(self, session: Any) -> None:
+        self.session = type(session)(session.session_key)  # read anew: it may have ended since the handshake
+        self.META: dict[str, str] = {}
+
+
+class DocumentConsumer(PushConsumer):
+    """Pushes a chapter's changed sentences, its figures, and the book's conversion."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.changed: set[int] = set()
+        self.whats: set[str] = set()
+
+    def enter(self) -> list[str]:
+        public_id: UUID = self.scope["url_route"]["kwargs"]["public_id"]
+        document = access_document(self.scope["user"], public_id)
+        return [document_group(document.public_id), project_group(document.project.public_id)]
+
+    async def segments_changed(self, event: dict[str, Any]) -> None:
+        self.changed.update(event["ids"])
+        self.soon()
+
+    async def project_changed(self, event: dict[str, Any]) -> None:
+        self.whats.add(event["what"])
+        self.soon()
+
+    def gathered(self) -> bool:
+        return bool(self.changed or self.whats)
+
+    def render(self) -> list[str]:
+        public_id: UUID = self.scope["url_route"]["kwargs"]["public_id"]
+        stamp = selectors.stamp_now()
+        document = Document.objects.select_related("project__voice").get(public_id=public_id)
+        ids, self.changed = self.changed, set()
+        whats, self.whats = self.whats, set()
+        wanted = sorted(ids)
+        found = []
+        for begin in range(0, len(wanted), ROWS):
+            found.append(
+                rows_html(
+                    document, selectors.segments_of(document).filter(pk__in=wanted[begin : begin + ROWS])
+                )
+            )
+        tail = meter_html(document) if ids else ""
+        if whats:
+            may_edit = permitted(self.scope["user"], document.project, Action.CONVERT)
+            tail += "".join(panel_html(document.project, may_edit, what) for what in sorted(whats))
+        return [*found, tail + stamp_html(stamp)]
+
+
+class ProjectConsumer(PushConsumer):
+    """Pushes a book's chapter list, its conversion and its exports."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.whats: set[str] = set()
+
+    def enter(self) -> list[str]:
+        project = access_project(self.scope["user"], self.scope["url_route"]["kwargs"]["public_id"])
+        return [project_group(project.public_id)]
+
+    async def project_changed(self, event: dict[str, Any]) -> None:
+        self.whats.add(event["what"])
+        self.soon()
+
+    def gathered(self) -> bool:
+        return bool(self.whats)
+
+    def render(self) -> list[str]:
+        whats, self.whats = self.whats, set()
+        project = Project.objects.get(public_id=self.scope["url_route"]["kwargs"]["public_id"])
+        may_convert = permitted(self.scope["user"], project, Action.CONVERT)
+        parts = [panel_html(project, may_convert, what) for what in sorted(whats)]
+        if whats - {"exports"}:
+            may_edit = permitted(self.scope["user"], project, Action.CAST)
+            parts += [
+                render_to_string(
+                    "projects/_document_row.html", {"document": row, "project": project, "may_edit": may_edit}
+                )
+                for row in selectors.documents_of(project)
+            ]
+        return ["".join(parts)]
+
+
+class LibraryConsumer(PushConsumer):
+    """Pushes a person's imports, and the books that come of them."""
+
+    def enter(self) -> list[str]:
+        return [user_group(self.scope["user"].public_id)]
+
+    async def library_changed(self, event: dict[str, Any]) -> None:
+        self.soon()
+
+    def render(self) -> list[str]:
+        context = library_context(self.scope["user"])
+        rows = [render_to_string("projects/_import_row.html", {"import": row}) for row in context["imports"]]
+        rows += [
+            render_to_string("projects/_project_row.html", {"project": row}) for row in context["projects"]
+        ]
+        return ["".join(rows)]

@@ -1,0 +1,367 @@
+"""Doors of synthesis: they parse, ask for access, call one service, answer."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+from django.db import IntegrityError
+from django.db.models import QuerySet
+from django.http.response import HttpResponseBase
+from django.utils.translation import gettext as _
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework import generics, status
+from rest_framework.exceptions import NotFound, ValidationError
+from rest_framework.negotiation import BaseContentNegotiation
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.reverse import reverse
+from rest_framework.views import APIView
+
+from accounts.refusals import Conflict, Refused
+from accounts.roles import Action
+from projects.access import access_document, access_project, access_segment, access_take, projects_of
+from projects.api.views import answer, asked, checked
+from projects.models import Document, Project, Segment
+from synthesis.access import access_conversion, access_export
+from synthesis.models import Conversion, Export
+from synthesis.selectors import conversion_row
+from synthesis.services.conversions import (
+    ConversionRefused,
+    Only,
+    Scope,
+    conversion_cancel,
+    conversion_pause,
+    conversion_resume,
+    conversion_retry,
+    conversion_start,
+)
+from synthesis.services.exports import ExportImpossible, export_create
+from synthesis.web.ranges import object_response
+
+from . import serializers as s
+from .reads import job_counts
+
+KEY_LIMIT = 255  # characters of an Idempotency-Key
+
+
+# --- conversions -------------------------------------------------------------------------------------------------------
+def _conversion_answer(conversion: Conversion, request: Request, **options: Any) -> Response:
+    fresh = Conversion.objects.select_related("project", "document").get(pk=conversion.pk)
+    row = conversion_row(fresh)
+    fresh.counts = job_counts([fresh])[fresh.pk]  # type: ignore[attr-defined]
+    fresh.eta_s, fresh.waiting_why = row.eta_s, row.waiting_why  # type: ignore[attr-defined]
+    return answer(s.ConversionDetailSerializer, fresh, request, **options)
+
+
+def _target(user: Any, data: dict[str, Any]) -> tuple[Scope, Project | Document | Segment]:
+    if "segment" in data:
+        return Scope.SEGMENT, access_segment(user, data["segment"], Action.CONVERT)
+    if "document" in data:
+        return Scope.DOCUMENT, access_document(user, data["document"], Action.CONVERT)
+    return Scope.PROJECT, access_project(user, data["project"], Action.CONVERT)
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()[:40]
+
+
+def _idempotency(request: Request, data: dict[str, Any]) -> tuple[str, str]:
+    """(start of the stored key, stored key) for the request: it names the client's key and what was asked with it.
+
+    Both are empty if the client sent none.
+    """
+    key = request.headers.get("Idempotency-Key", "")
+    if len(key) > KEY_LIMIT:
+        raise ValidationError({"Idempotency-Key": [_("At most %(n)s characters.") % {"n": KEY_LIMIT}]})
+    if not key:
+        return "", ""
+    start = f"{_digest(key)}:"
+    return start, start + _digest(data)
+
+
+class ConversionList(generics.ListAPIView):
+    """What was started in your books, newest first."""
+
+    serializer_class = s.ConversionSerializer
+
+    @extend_schema(parameters=[s.ConversionQuerySerializer])
+    def get(self, request: Request) -> Response:
+        """What was started in your books, newest first."""
+        data = asked(s.ConversionQuerySerializer, request)
+        rows = Conversion.objects.select_related("project", "document")
+        if "project" in data:
+            rows = rows.filter(project=access_project(request.user, data["project"]))
+        else:
+            rows = rows.filter(project__in=projects_of(request.user))
+        if "state" in data:
+            rows = rows.filter(state=data["state"])
+        page = self.paginate_queryset(rows) or []
+        counts = job_counts(page)
+        for conversion in page:
+            conversion.counts = counts[conversion.pk]
+        return self.get_paginated_response(
+            s.ConversionSerializer(page, many=True, context={"request": request}).data
+        )
+
+    @extend_schema(
+        request=s.ConversionStartSerializer,
+        parameters=[
+            OpenApiParameter(
+                "Idempotency-Key",
+                str,
+                OpenApiParameter.HEADER,
+                description="Any string of your own: the same request sent again starts nothing twice.",
+            )
+        ],
+        responses={
+            201: s.ConversionDetailSerializer,
+            200: OpenApiResponse(s.ConversionDetailSerializer, description="Started before with this key."),
+            422: OpenApiResponse(
+                description="Refused before anything was queued: `no_voice`, `language_not_supported`, "
+                "`nothing_to_do`, `idempotency_key_reused`."
+            ),
+        },
+    )
+    def post(self, request: Request) -> Response:
+        """Make a sentence, a chapter or a book: all of it, or only what is missing, stale or failed."""
+        data = checked(s.ConversionStartSerializer, request)
+        scope, target = _target(request.user, data)
+        start, key = _idempotency(request, data)
+        if key:
+            mine = Conversion.objects.filter(
+                requested_by_id=request.user.pk, idempotency_key__startswith=start
+            )
+            before = mine.order_by("pk").first()
+            if before is not None and before.idempotency_key != key:
+                raise Refused(
+                    "idempotency_key_reused",
+                    _("This Idempotency-Key was sent with another request. Use a new one for each request."),
+                )
+            if before is not None:
+                return _conversion_answer(before, request)
+
+        def begin() -> Conversion | None:
+            return conversion_start(
+                request.user,  # type: ignore[arg-type]
+                scope,
+                target,
+                only=Only(data["only"]),
+                new_variant=data["new_variant"],
+                idempotency_key=key,
+            )
+
+        try:
+            try:
+                conversion = begin()
+            except IntegrityError:  # the same request at the same moment: that one's conversion is there now
+                conversion = begin()
+        except ConversionRefused as exc:
+            raise Refused(exc.code, str(exc)) from exc
+        if conversion is None:
+            raise Refused(
+                "nothing_to_do",
+                _("There is nothing to make: it is all made, or being made. only=all makes it again."),
+            )
+        return _conversion_started(conversion, request)
+
+
+def _conversion_started(conversion: Conversion, request: Request) -> Response:
+    where = reverse("api:conversion", args=[conversion.public_id], request=request)
+    return _conversion_answer(
+        conversion, request, status=status.HTTP_201_CREATED, headers={"Location": where}
+    )
+
+
+class ConversionDetail(APIView):
+    """One conversion."""
+
+    @extend_schema(responses=s.ConversionDetailSerializer)
+    def get(self, request: Request, conversion: UUID) -> Response:
+        """How far it is, what failed and why, and how long it will take."""
+        return _conversion_answer(access_conversion(request.user, conversion), request)
+
+
+def _act(
+    request: Request, public_id: UUID, act: Callable[[Conversion], object], refusal: tuple[str, str]
+) -> Response:
+    conversion = access_conversion(request.user, public_id, Action.CONVERT)
+    if not act(conversion):
+        raise Conflict(*refusal)
+    return _conversion_answer(conversion, request)
+
+
+def _cancel(conversion: Conversion) -> bool:
+    conversion_cancel(conversion)
+    conversion.refresh_from_db(fields=["state"])
+    return conversion.state == Conversion.State.CANCELLED
+
+
+_ACTED = {
+    200: s.ConversionDetailSerializer,
+    409: OpenApiResponse(description="It is not in a state that allows this."),
+}
+
+
+class ConversionPause(APIView):
+    """Hold a conversion."""
+
+    @extend_schema(request=None, responses=_ACTED)
+    def post(self, request: Request, conversion: UUID) -> Response:
+        """Hand out no more of it; what the workers hold is finished."""
+        return _act(request, conversion, conversion_pause, ("not_running", _("It is not running.")))
+
+
+class ConversionResume(APIView):
+    """Go on with a conversion."""
+
+    @extend_schema(request=None, responses=_ACTED)
+    def post(self, request: Request, conversion: UUID) -> Response:
+        """Go on where it was paused."""
+        return _act(request, conversion, conversion_resume, ("not_paused", _("It is not paused.")))
+
+
+class ConversionCancel(APIView):
+    """Give a conversion up."""
+
+    @extend_schema(request=None, responses=_ACTED)
+    def post(self, request: Request, conversion: UUID) -> Response:
+        """Want none of it any more; what was made stays. Safe to call twice."""
+        return _act(request, conversion, _cancel, ("finished", _("It is finished already.")))
+
+
+class ConversionRetry(APIView):
+    """Try again."""
+
+    @extend_schema(
+        request=None,
+        responses={
+            201: s.ConversionDetailSerializer,
+            422: OpenApiResponse(description="Nothing of it failed."),
+        },
+    )
+    def post(self, request: Request, conversion: UUID) -> Response:
+        """Try again what failed, as a new conversion."""
+        found = access_conversion(request.user, conversion, Action.CONVERT)
+        try:
+            again = conversion_retry(request.user, found)  # type: ignore[arg-type]
+        except ConversionRefused as exc:
+            raise Refused(exc.code, str(exc)) from exc
+        if again is None:
+            raise Refused("nothing_to_do", _("Nothing of it failed, so there is nothing to try again."))
+        return _conversion_started(again, request)
+
+
+# --- sound and files ---------------------------------------------------------------------------------------------------
+class AnyAccepted(BaseContentNegotiation):
+    """These doors answer with a file, whatever the client says it accepts; errors are JSON as everywhere."""
+
+    def select_parser(self, request: Request, parsers: Any) -> Any:
+        return parsers[0]
+
+    def select_renderer(self, request: Request, renderers: Any, format_suffix: str | None = None) -> Any:
+        return renderers[0], renderers[0].media_type
+
+
+_LINK = OpenApiResponse(
+    description="A signed link to the file, where the studio keeps its objects in a bucket."
+)
+_RANGED = {
+    302: _LINK,
+    206: OpenApiResponse(description="The bytes that `Range` named."),
+    416: OpenApiResponse(description="`Range` names bytes beyond the end."),
+}
+
+
+class TakeAudio(APIView):
+    """A take's sound."""
+
+    content_negotiation_class = AnyAccepted
+
+    @extend_schema(responses={(200, "audio/flac"): OpenApiTypes.BINARY, **_RANGED})
+    def get(self, request: Request, take: UUID) -> HttpResponseBase:
+        """A take's sound as FLAC; ranges work."""
+        found = access_take(request.user, take)
+        if found.deleted_at is not None:
+            raise NotFound(_("This take was deleted."))
+        return object_response(request._request, found.audio_key, content_type="audio/flac")
+
+
+class ExportDownload(APIView):
+    """An export's file."""
+
+    content_negotiation_class = AnyAccepted
+
+    @extend_schema(
+        responses={
+            (200, "audio/mp4"): OpenApiTypes.BINARY,
+            **_RANGED,
+            409: OpenApiResponse(description="It is not made yet."),
+        }
+    )
+    def get(self, request: Request, export: UUID) -> HttpResponseBase:
+        """An export's file; ranges work."""
+        found = access_export(request.user, export, Action.EXPORT)
+        if not found.file_key:
+            raise Conflict("not_ready", _("This export is not made yet. Its state says how far it is."))
+        return object_response(
+            request._request, found.file_key, content_type="audio/mp4", download_as=found.file_name
+        )
+
+
+# --- exports -----------------------------------------------------------------------------------------------------------
+class ExportList(generics.ListAPIView):
+    """A book's deliverables, newest first."""
+
+    serializer_class = s.ExportSerializer
+
+    @extend_schema(responses=s.ExportSerializer(many=True))
+    def get(self, request: Request, project: UUID) -> Response:
+        """A book's deliverables, newest first."""
+        self.project = access_project(request.user, project)
+        return self.list(request)
+
+    def get_queryset(self) -> QuerySet[Export]:
+        return Export.objects.filter(project=self.project).select_related("project")
+
+    @extend_schema(
+        request=s.ExportStartSerializer,
+        responses={202: s.ExportSerializer, 422: OpenApiResponse(description="Nothing has been made yet.")},
+    )
+    def post(self, request: Request, project: UUID) -> Response:
+        """Ask for the next revision. An unfinished book is exported too: `missing` says what it lacks."""
+        found = access_project(request.user, project, Action.EXPORT)
+        data = checked(s.ExportStartSerializer, request)
+        wanted = set(data["documents"])
+        known = set(found.documents.filter(public_id__in=wanted).values_list("public_id", flat=True))
+        if unknown := wanted - known:
+            words = _("Not chapters of this book: %(ids)s.") % {
+                "ids": ", ".join(sorted(map(str, unknown))[:5])
+            }
+            raise ValidationError({"documents": [words]})
+        try:
+            export = export_create(
+                found,
+                request.user,  # type: ignore[arg-type]
+                preset=data["preset"],
+                documents=[str(document) for document in data["documents"]],
+            )
+        except ExportImpossible as exc:
+            raise Refused("nothing_to_export", str(exc)) from exc
+        where = reverse("api:export", args=[export.public_id], request=request)
+        return answer(
+            s.ExportSerializer, export, request, status=status.HTTP_202_ACCEPTED, headers={"Location": where}
+        )
+
+
+class ExportDetail(APIView):
+    """One deliverable."""
+
+    @extend_schema(responses=s.ExportSerializer)
+    def get(self, request: Request, export: UUID) -> Response:
+        """How far it is, and what it is."""
+        return answer(s.ExportSerializer, access_export(request.user, export), request)

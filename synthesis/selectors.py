@@ -1,0 +1,179 @@
+"""Page-shaped reads on conversions and exports."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from django.db.models import Count, Max, Min, Q, Sum
+from django.utils import timezone
+from django.utils.formats import time_format
+from django.utils.translation import gettext as _
+
+from projects.failures import failure_words
+from projects.models import Project, Segment, Take, Voice
+from projects.work import OPEN_STATES, WorkState
+from synthesis.models import Conversion, Export, Pool, SegmentJob
+
+SHOWN_AFTER_END = timedelta(hours=1)  # a finished conversion says so long what happened
+LEAST_DONE = 3  # sentences made before a time left is named
+SPEED_TAKES = 200  # takes that the compute estimate looks back on
+
+
+@dataclass(slots=True)
+class Failure:
+    """Jobs that failed for one reason."""
+
+    code: str
+    reason: str
+    remedy: str
+    count: int
+
+
+@dataclass(slots=True)
+class ConversionRow:
+    """A conversion as people see it. Seconds; `version` orders pushes."""
+
+    conversion: Conversion
+    total: int = 0
+    waiting: int = 0
+    now: int = 0
+    done: int = 0
+    failed: int = 0
+    cancelled: int = 0
+    eta_s: float | None = None  # None = not measured yet
+    failures: list[Failure] = field(default_factory=list)
+    waiting_why: str = ""
+    scope_label: str = ""
+    version: int = field(default_factory=lambda: time.time_ns() // 1_000_000)
+
+    def __getattr__(self, name: str) -> Any:
+        """Fields of the conversion itself."""
+        return getattr(self.conversion, name)
+
+
+def conversion_row(conversion: Conversion) -> ConversionRow:
+    """A conversion with its counts, reasons and honest time left."""
+    jobs = SegmentJob.objects.filter(conversion=conversion)
+    sums = jobs.aggregate(
+        total=Count("pk"),
+        waiting=Count("pk", filter=Q(state=WorkState.WAITING)),
+        now=Count("pk", filter=Q(state=WorkState.LEASED)),
+        done=Count("pk", filter=Q(state=WorkState.DONE)),
+        failed=Count("pk", filter=Q(state=WorkState.FAILED)),
+        cancelled=Count("pk", filter=Q(state=WorkState.CANCELLED)),
+        done_ms=Sum("segment__estimated_ms", filter=Q(state=WorkState.DONE)),
+        left_ms=Sum("segment__estimated_ms", filter=Q(state__in=OPEN_STATES)),
+        begun=Min("leased_at"),
+        last=Max("finished_at", filter=Q(state=WorkState.DONE)),
+    )
+    row = ConversionRow(
+        conversion, **{k: sums[k] for k in ("total", "waiting", "now", "done", "failed", "cancelled")}
+    )
+    if row.done >= LEAST_DONE and sums["begun"] and sums["last"] and sums["done_ms"]:
+        elapsed = (sums["last"] - sums["begun"]).total_seconds()
+        if elapsed > 0:
+            row.eta_s = (sums["left_ms"] or 0) / (sums["done_ms"] / elapsed)
+    for code, count in (
+        jobs.filter(state=WorkState.FAILED).values_list("failure_code").annotate(n=Count("pk")).order_by("-n")
+    ):
+        detail = (
+            jobs.filter(state=WorkState.FAILED, failure_code=code)
+            .values_list("failure_detail", flat=True)
+            .first()
+        )
+        reason, remedy = failure_words(code, detail or "")
+        row.failures.append(Failure(code, reason, remedy, count))
+    if row.waiting or row.now:
+        row.waiting_why = waiting_why(
+            set(jobs.filter(state__in=OPEN_STATES).values_list("pool", flat=True).distinct())
+        )
+    scope = {
+        "segment": _("one sentence"),
+        "document": conversion.document.title if conversion.document else _("one chapter"),
+        "project": _("the whole book"),
+        "rest": _("the rest of the book"),
+    }
+    row.scope_label = scope.get(conversion.scope, "")
+    return row
+
+
+def waiting_why(pools: set[str]) -> str:
+    """Why nothing moves, since when: a pool whose workers do not answer. "" while all is well."""
+    away = (
+        Pool.objects.filter(name__in=pools)
+        .exclude(unreachable_since=None)
+        .order_by("unreachable_since")
+        .first()
+    )
+    if away is None or away.unreachable_since is None:
+        return ""
+    return _("Waiting for %(pool)s since %(time)s. Nothing has failed; it goes on by itself.") % {
+        "pool": away.name.upper(),
+        "time": time_format(timezone.localtime(away.unreachable_since), "H:i"),
+    }
+
+
+def conversion_shown(project: Project) -> ConversionRow | None:
+    """The conversion a book's pages show: what runs or is paused, else what ended a moment ago."""
+    mine = Conversion.objects.filter(project=project).select_related("document")
+    found = (
+        mine.filter(state=Conversion.State.RUNNING).order_by("-pk").first()
+        or mine.filter(state=Conversion.State.PAUSED).order_by("-pk").first()
+        or mine.filter(finished_at__gte=timezone.now() - SHOWN_AFTER_END).order_by("-finished_at").first()
+    )
+    return conversion_row(found) if found else None
+
+
+def compute_s(voice: Voice | None, audio_ms: int) -> float | None:
+    """Predicted compute for so much audio by a voice, from its last takes; None before any was made."""
+    if voice is None:
+        return None
+    recent = Take.objects.filter(voice=voice, origin=Take.Origin.SYNTHESIS, inference_ms__gt=0).order_by(
+        "-pk"
+    )
+    took = made = 0.0
+    for inference_ms, samples, rate_hz in recent.values_list("inference_ms", "samples", "rate_hz")[
+        :SPEED_TAKES
+    ]:
+        took += inference_ms
+        made += samples * 1000 / rate_hz
+    return audio_ms * took / made / 1000 if made else None
+
+
+class ExportRow:
+    """An export as its template sees it."""
+
+    def __init__(self, export: Export, changed_at: Any) -> None:
+        self.export = export
+        self.failure, self.remedy = (
+            failure_words(export.failure_code, export.failure_detail) if export.failure_code else ("", "")
+        )
+        self.outdated = bool(
+            export.state == WorkState.DONE
+            and changed_at
+            and export.finished_at
+            and changed_at > export.finished_at
+        )
+        self.outdated_why = _("sentences changed since") if self.outdated else ""
+        self.missing = sum(item["sentences"] for item in export.report.get("missing", []))
+        # grows with every change that is pushed
+        self.version = (
+            export.dispatch_no * 10_000 + round(export.progress * 1000) + (5_000 if not export.is_open else 0)
+        )
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.export, name)
+
+
+def exports_of(project: Project) -> list[ExportRow]:
+    """A book's deliverables, newest first, each with whether it is out of date."""
+    changed = (
+        Segment.objects.filter(document__project=project)
+        .exclude(chosen_take=None)
+        .aggregate(at=Max("changed_at"))
+    )
+    rows = project.exports.select_related("requested_by").order_by("-revision")[:100]
+    return [ExportRow(row, changed["at"]) for row in rows]

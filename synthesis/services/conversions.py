@@ -1,0 +1,318 @@
+"""What a user starts, and how it is paused, resumed, cancelled and retried."""
+
+from __future__ import annotations
+
+import secrets
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from django.db import transaction
+from django.db.models import Q
+from django.db.models.functions import Now
+from django.utils.translation import gettext as _
+
+from accounts.models import User
+from projects import notify
+from projects.models import Document, Project, Segment, Take, Voice
+from projects.recipe import fingerprint
+from projects.services.recipes import language_of, voice_of
+from projects.services.segments import segments_touch, take_choose
+from projects.states import RenderState, at_rest, sources
+from projects.work import OPEN_STATES, WorkState
+from synthesis.models import Conversion, SegmentJob
+from synthesis.services.dispatching import dispatch_soon
+
+CHUNK = 500  # rows per statement
+
+
+class Scope(StrEnum):
+    SEGMENT = "segment"
+    DOCUMENT = "document"
+    PROJECT = "project"
+    REST = "rest"  # the project without what is ready: the second button
+
+
+class Only(StrEnum):
+    MISSING = "missing"
+    STALE = "stale"
+    MISSING_STALE = "missing_stale"
+    FAILED = "failed"
+    ALL = "all"
+
+
+class ConversionRefused(Exception):
+    """Raised before anything is queued; the message says what to do."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+@dataclass(slots=True)
+class Plan:
+    """What a conversion would do, before anything is spent. Times in ms."""
+
+    segments: list[Segment] = field(default_factory=list)
+    kept: int = 0  # locked or approved, left out
+    in_work: int = 0  # queued or rendering already, left out
+    audio_ms: int = 0  # estimated
+
+
+def wanted(scope: Scope, target: Project | Document | Segment, only: Only) -> Plan:
+    """The segments a request means, in reading order, and what it leaves out."""
+    segments = Segment.objects.with_stale().read_aloud()
+    if isinstance(target, Segment):
+        # a single line is made whatever its chapter's place in the audiobook
+        segments = Segment.objects.with_stale().exclude(spoken="").filter(pk=target.pk)
+    elif isinstance(target, Document):
+        segments = Segment.objects.with_stale().exclude(spoken="").filter(document=target)
+    else:
+        segments = segments.filter(document__project=target)
+    conditions = {
+        Only.MISSING: Q(chosen_take=None),
+        Only.STALE: Q(is_stale=True),
+        Only.MISSING_STALE: Q(chosen_take=None) | Q(is_stale=True),
+        Only.FAILED: Q(state=RenderState.FAILED),
+        Only.ALL: Q(),
+    }
+    rows = (
+        segments.filter(conditions[only])
+        .select_related("document__project__voice", "block", "voice")
+        .in_order()
+    )
+    plan = Plan()
+    for segment in rows.iterator(chunk_size=CHUNK):
+        if segment.state in (RenderState.QUEUED, RenderState.RENDERING):
+            plan.in_work += 1
+        elif segment.is_kept and scope is not Scope.SEGMENT:
+            plan.kept += 1
+        else:
+            plan.segments.append(segment)
+            plan.audio_ms += segment.estimated_ms
+    return plan
+
+
+def plan_check(plan: Plan) -> None:
+    """Raise ConversionRefused if something of it has no voice, or a language its voice does not speak."""
+    _voices_check(plan.segments)
+
+
+def _voices_check(segments: Iterable[Segment]) -> None:
+    """Refuse what has no voice or a language its voice does not speak, naming what can."""
+    refused: Counter[tuple[str, str]] = Counter()
+    voices: dict[int, Voice] = {}
+    for segment in segments:
+        voice = voice_of(segment)
+        if voice is None:
+            languages = {language_of(segment)}
+            raise ConversionRefused("no_voice", _("Choose a voice first.") + " " + _alternatives(languages))
+        voices[voice.pk] = voice
+        if not voice.speaks(language_of(segment)):
+            refused[(voice.name, language_of(segment))] += 1
+    if refused:
+        lines = [
+            _("%(voice)s does not speak %(language)s (%(count)s sentences).")
+            % {"voice": name, "language": language, "count": count}
+            for (name, language), count in refused.items()
+        ]
+        lines.append(_alternatives({language for _name, language in refused}))
+        raise ConversionRefused("language_not_supported", " ".join(lines))
+
+
+def _alternatives(languages: set[str]) -> str:
+    parts = []
+    for language in sorted(languages):
+        names = [
+            v.name
+            for v in Voice.objects.filter(project=None, retired_at=None).order_by("name")
+            if v.speaks(language)
+        ]
+        if names:
+            parts.append(
+                _("These voices speak %(language)s: %(names)s.")
+                % {"language": language, "names": ", ".join(names[:8])}
+            )
+        else:
+            parts.append(
+                _("No installed voice speaks %(language)s: add a model that does to an inference worker.")
+                % {"language": language}
+            )
+    return " ".join(parts)
+
+
+@transaction.atomic
+def conversion_start(
+    user: User | None,
+    scope: Scope,
+    target: Project | Document | Segment,
+    *,
+    only: Only = Only.MISSING_STALE,
+    new_variant: bool = False,
+    idempotency_key: str = "",
+) -> Conversion | None:
+    """Queue one job per sentence in the same transaction, and dispatch after it commits; None if nothing is wanted.
+
+    `new_variant` asks for another take of what has one (another seed). A take that exists already is chosen without
+    synthesis. The same idempotency key returns the conversion it made before. Raises ConversionRefused.
+    """
+    project = (
+        target
+        if isinstance(target, Project)
+        else (target.project if isinstance(target, Document) else target.document.project)
+    )
+    if idempotency_key:
+        before = Conversion.objects.filter(
+            project=project, requested_by=user, idempotency_key=idempotency_key
+        ).first()
+        if before is not None:
+            return before
+    plan = wanted(scope, target, only)
+    if not plan.segments:
+        return None
+    plan_check(plan)
+    conversion = Conversion.objects.create(
+        project=project,
+        document=target
+        if isinstance(target, Document)
+        else (target.document if isinstance(target, Segment) else None),
+        requested_by=user,
+        scope=scope.value,
+        only=only.value,
+        lane=Conversion.Lane.PREVIEW if scope is Scope.SEGMENT else Conversion.Lane.BULK,
+        idempotency_key=idempotency_key,
+    )
+    pools = _jobs_create(conversion, plan.segments, new_variant=new_variant)
+    if not conversion.jobs.exists():  # takes existed, or another conversion wants the same
+        Conversion.objects.filter(pk=conversion.pk).update(state=Conversion.State.DONE, finished_at=Now())
+        conversion.refresh_from_db()
+    for pool in pools:
+        dispatch_soon(pool)
+    notify.project_changed(project.public_id, "conversion")
+    return conversion
+
+
+def _jobs_create(conversion: Conversion, segments: list[Segment], *, new_variant: bool) -> set[str]:
+    pools: set[str] = set()
+    for begin in range(0, len(segments), CHUNK):
+        chunk = segments[begin : begin + CHUNK]
+        variants = {s.pk: secrets.randbelow(2**31) if new_variant else 0 for s in chunk}
+        prints = {s.pk: fingerprint(s.recipe, variants[s.pk]) for s in chunk}
+        made = {
+            (take.segment_id, take.fingerprint): take
+            for take in Take.objects.filter(
+                segment__in=chunk,
+                fingerprint__in=prints.values(),
+                origin=Take.Origin.SYNTHESIS,
+                deleted_at=None,
+            )
+        }
+        jobs = []
+        for offset, segment in enumerate(chunk):
+            take = made.get((segment.pk, prints[segment.pk]))
+            if take is not None:
+                take_choose(segment, take)
+                continue
+            voice = voice_of(segment)
+            if voice is None:  # _voices_check saw to it; a row may still have changed under us
+                continue
+            pools.add(voice.pool)
+            jobs.append(
+                SegmentJob(
+                    conversion=conversion,
+                    segment=segment,
+                    voice=voice,
+                    pool=voice.pool,
+                    lane=conversion.lane,
+                    position=begin + offset,
+                    recipe=segment.recipe,
+                    variant=variants[segment.pk],
+                    fingerprint=prints[segment.pk],
+                    text_rev=segment.text_rev,
+                )
+            )
+        # added twice (double click, two tabs): the open job that exists is the one
+        SegmentJob.objects.bulk_create(jobs, ignore_conflicts=True)
+        queued = [job.segment_id for job in jobs]
+        segments_touch(
+            Segment.objects.filter(pk__in=queued, state__in=sources(RenderState.QUEUED)).exclude(
+                state=RenderState.RENDERING
+            ),
+            state=RenderState.QUEUED,
+            failure_code="",
+            failure_detail="",
+        )
+        _tell(chunk)
+    return pools
+
+
+def _tell(segments: Iterable[Segment]) -> None:
+    by_document: dict[object, list[int]] = {}
+    for segment in segments:
+        by_document.setdefault(segment.document.public_id, []).append(segment.pk)
+    for document, ids in by_document.items():
+        notify.segments_changed(document, ids)  # type: ignore[arg-type]
+
+
+@transaction.atomic
+def conversion_pause(conversion: Conversion) -> bool:
+    """Hand out no more of it; what is in flight ends. False if it was not running."""
+    moved = Conversion.objects.filter(pk=conversion.pk, state=Conversion.State.RUNNING).update(
+        state=Conversion.State.PAUSED
+    )
+    notify.project_changed(conversion.project.public_id, "conversion")
+    return bool(moved)
+
+
+@transaction.atomic
+def conversion_resume(conversion: Conversion) -> bool:
+    """Go on. False if it was not paused."""
+    moved = Conversion.objects.filter(pk=conversion.pk, state=Conversion.State.PAUSED).update(
+        state=Conversion.State.RUNNING
+    )
+    for pool in conversion.jobs.filter(state=WorkState.WAITING).values_list("pool", flat=True).distinct():
+        dispatch_soon(pool)
+    notify.project_changed(conversion.project.public_id, "conversion")
+    return bool(moved)
+
+
+@transaction.atomic
+def conversion_cancel(conversion: Conversion) -> int:
+    """Want none of it any more; the number of jobs cancelled. No result that comes later makes a current take."""
+    moved = Conversion.objects.filter(
+        pk=conversion.pk, state__in=[Conversion.State.RUNNING, Conversion.State.PAUSED]
+    ).update(state=Conversion.State.CANCELLED, finished_at=Now())
+    if not moved:
+        return 0
+    open_jobs = list(
+        conversion.jobs.filter(state__in=OPEN_STATES).order_by("pk").values_list("pk", "segment_id")
+    )
+    cancelled = 0
+    for begin in range(0, len(open_jobs), CHUNK):
+        chunk = open_jobs[begin : begin + CHUNK]
+        cancelled += SegmentJob.objects.filter(
+            pk__in=[job for job, _segment in chunk], state__in=OPEN_STATES
+        ).update(state=WorkState.CANCELLED, lease_until=None, not_before=None, finished_at=Now())
+        ids = [segment for _job, segment in chunk]
+        wanted_else = set(
+            SegmentJob.objects.filter(segment__in=ids, state__in=OPEN_STATES).values_list(
+                "segment_id", flat=True
+            )
+        )
+        rest = Segment.objects.filter(
+            pk__in=set(ids) - wanted_else, state__in=[RenderState.QUEUED, RenderState.RENDERING]
+        )
+        touched = list(rest.select_related("document"))
+        for has_take in (True, False):
+            segments_touch(rest.filter(chosen_take__isnull=not has_take), state=at_rest(has_take))
+        _tell(touched)
+    notify.project_changed(conversion.project.public_id, "conversion")
+    return cancelled
+
+
+def conversion_retry(user: User | None, conversion: Conversion) -> Conversion | None:
+    """Try again what failed of it; the new conversion, or None if nothing failed."""
+    target = conversion.document or conversion.project
+    scope = Scope.DOCUMENT if conversion.document else Scope.PROJECT
+    return conversion_start(user, scope, target, only=Only.FAILED)

@@ -1,0 +1,98 @@
+"""The conveyor: Dramatiq over RabbitMQ's quorum queues, or inside one process. Pure of Django.
+
+Queues: `preview` and `synthesis` carry orders, `results` what happened, `imports` and `exports` production work. One
+queue per class: Dramatiq's message priority orders only what a process already holds.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+import dramatiq
+from dramatiq.brokers.rabbitmq import RabbitmqBroker
+from dramatiq.brokers.stub import StubBroker
+from dramatiq.errors import BrokerConnectionError
+from dramatiq.middleware import Middleware, Retries, ShutdownNotifications, TimeLimit
+
+QUEUES = ("preview", "synthesis", "results", "imports", "exports")
+DELIVERY_LIMIT = (
+    3  # deliveries of one message before it is taken for poison; RabbitMQ < 4.0 sets none by itself
+)
+DEAD_LETTERS = 10_000  # per queue; the database keeps the truth, these only help to look
+
+
+class ConveyorDown(Exception):
+    """Raised when the broker cannot be reached or does not confirm in time. The row still waits; nothing is lost."""
+
+
+class QuorumBroker(RabbitmqBroker):
+    """RabbitMQ with replicated queues and publisher confirms: a send that returned is on disk."""
+
+    def _build_queue_arguments(self, queue_name: str) -> dict[str, Any]:
+        return {
+            **super()._build_queue_arguments(queue_name),
+            "x-queue-type": "quorum",
+            "x-delivery-limit": DELIVERY_LIMIT,
+            "x-dead-letter-strategy": "at-least-once",
+            "x-overflow": "reject-publish",  # at-least-once dead-lettering asks for it
+        }
+
+    def _declare_xq_queue(self, queue_name: str) -> Any:
+        return self.channel.queue_declare(
+            queue=f"{queue_name}.XQ",
+            durable=True,
+            arguments={
+                "x-queue-type": "quorum",
+                "x-message-ttl": 7 * 86_400_000,  # ms
+                "x-max-length": DEAD_LETTERS,
+            },
+        )
+
+
+def _patient(url: str) -> str:
+    """The URL with short time-outs: a dead broker must not hold a click. Seconds; what the URL says wins."""
+    parts = urlsplit(url)
+    asked = {
+        "heartbeat": "60",
+        "blocked_connection_timeout": "5",
+        "socket_timeout": "5",
+        "connection_attempts": "1",
+    }
+    asked.update(parse_qsl(parts.query))
+    return urlunsplit(parts._replace(query=urlencode(asked)))
+
+
+def middleware() -> list[Middleware]:
+    """Time limits, clean shutdown, and no retries: leases and rows do that."""
+    return [TimeLimit(), ShutdownNotifications(), Retries(max_retries=0)]
+
+
+def broker_make(url: str) -> dramatiq.Broker:
+    """The broker a URL names ("" = inside this process), set as Dramatiq's global one."""
+    broker: dramatiq.Broker
+    if url:
+        broker = QuorumBroker(url=_patient(url), confirm_delivery=True, middleware=middleware())
+    else:
+        broker = StubBroker(middleware=middleware(), fail_fast_default=False)
+        broker.emit_after("process_boot")  # in one process nobody else does, and time limits would never fire
+    for queue in QUEUES:
+        broker.declare_queue(queue)
+    dramatiq.set_broker(broker)
+    return broker
+
+
+def message_send(broker: dramatiq.Broker, queue: str, actor: str, **kwargs: Any) -> None:
+    """Put a message on a queue by the actor's name, so that the sender need not import it. Raises ConveyorDown."""
+    message: dramatiq.Message[Any] = dramatiq.Message(
+        queue_name=queue, actor_name=actor, args=(), kwargs=kwargs, options={}
+    )
+    try:
+        broker.enqueue(message)
+    except (BrokerConnectionError, OSError) as exc:
+        raise ConveyorDown(f"the broker does not answer: {exc}") from exc
+    except Exception as exc:
+        # pika has several roots of exceptions; whichever it was, the message is not confirmed
+        if type(exc).__module__.startswith("pika"):
+            raise ConveyorDown(f"the broker refused: {exc!r}") from exc
+        raise

@@ -1,0 +1,45 @@
+"""What this room hangs on a book's pages: the conversion that runs, the exports."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.template.loader import render_to_string
+
+from projects.models import Project
+from projects.web.panels import panel_register
+from synthesis.selectors import conversion_shown, exports_of
+
+
+def context(project: Project, may_edit: bool) -> dict[str, Any]:
+    """Names for the page."""
+    return {"conversion": conversion_shown(project)}
+
+
+def html(project: Project, may_edit: bool, what: str) -> str:
+    """What is pushed when something of the book changed."""
+    if what in ("conversion", "finished"):
+        return conversion_html(project, may_edit)
+    if what == "exports":
+        return "".join(
+            render_to_string(
+                "synthesis/_export_row.html", {"export": row, "project": project, "may_edit": may_edit}
+            )
+            for row in exports_of(project)[:5]
+        )
+    return ""
+
+
+def conversion_html(project: Project, may_edit: bool) -> str:
+    """The conversion panel, or its empty place."""
+    row = conversion_shown(project)
+    if row is None:
+        return '<div id="conversion"></div>'
+    return render_to_string(
+        "synthesis/_conversion.html", {"conversion": row, "project": project, "may_edit": may_edit}
+    )
+
+
+def hang() -> None:
+    """Register with the room below; called once at start."""
+    panel_register(context=context, html=html)

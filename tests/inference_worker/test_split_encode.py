@@ -1,0 +1,104 @@
+"""Long text in pieces and their sound in one; formats of any rate."""
+
+import io
+
+import av
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inference_worker.encode import FORMATS, Encoder, encode
+from inference_worker.split import pieces_join, sentences, text_split
+from inference_worker.wire import _MARKUP
+
+
+def test_short_text_is_left_alone():
+    assert text_split("Hello there.", lambda t: len(t) < 50) == ["Hello there."]
+
+
+def test_split_prefers_sentences_then_clauses_then_words():
+    text = "One two three. Four, five six. Seven eight nine ten."
+    assert text_split(text, lambda t: len(t) <= 32) == [
+        "One two three. Four, five six. ",
+        "Seven eight nine ten.",
+    ]
+    assert text_split("aaa bbb, ccc ddd", lambda t: len(t) <= 10) == ["aaa bbb, ", "ccc ddd"]
+    assert text_split("aaa bbb ccc ddd", lambda t: len(t) <= 8) == ["aaa bbb ", "ccc ddd"]
+
+
+def test_unbreakable_word_is_said():
+    with pytest.raises(ValueError, match="longer"):
+        text_split("a" * 100, lambda t: len(t) <= 10)
+
+
+@given(st.text(alphabet='ab ,.;—"”!?。、', max_size=400))
+def test_pieces_join_to_the_text_and_fit(text):
+    try:
+        pieces = text_split(text, lambda t: len(t) <= 40)
+    except ValueError:
+        return
+    assert "".join(pieces) == text
+    assert all(len(p) <= 40 for p in pieces)
+    if len(pieces) > 1:
+        assert all(any(c.isalnum() for c in p) for p in pieces)
+
+
+@given(st.text(alphabet="ab ,.!?。”", max_size=300))
+def test_sentences_join_to_the_text_and_hold_words(text):
+    pieces = sentences(text)
+    assert "".join(pieces).strip() == text.strip()
+    if len(pieces) > 1:
+        assert all(any(c.isalnum() for c in p) for p in pieces)
+
+
+def test_join_has_no_click_and_no_lost_sound():
+    rate = 24_000
+    t = np.arange(rate) / rate
+    tone = (0.5 * np.sin(2 * np.pi * 440 * t + 1.0)).astype(np.float32)  # starts and ends off zero
+    quiet = np.zeros(rate // 2, np.float32)
+    piece = np.concatenate([quiet, tone, quiet])
+    joined = pieces_join([piece, piece], rate)
+    steps = np.abs(np.diff(joined[len(quiet) + rate - 200 : len(quiet) + rate + rate // 3]))
+    assert steps.max() < 2 * np.pi * 440 / rate * 0.5 * 1.5
+    gap = np.flatnonzero(np.abs(joined) > 1e-3)
+    runs = np.flatnonzero(np.diff(gap) > rate // 20)
+    assert len(runs) == 1
+    pause_ms = np.diff(gap)[runs[0]] / rate * 1000
+    assert 120 <= pause_ms <= 175
+    assert pieces_join([piece], rate) is piece
+
+
+@pytest.mark.parametrize("name", sorted(FORMATS))
+@pytest.mark.parametrize("rate", [16_000, 22_050, 24_000, 44_100])
+def test_formats_at_any_rate(name, rate):
+    pcm = (10_000 * np.sin(np.arange(rate) / 20)).astype("<i2").tobytes()
+    whole = encode(pcm, rate, name)
+    encoder = Encoder(name, rate)
+    streamed = b"".join(
+        [encoder.push(pcm[: len(pcm) // 2]), encoder.push(pcm[len(pcm) // 2 :]), encoder.finish()]
+    )
+    for data in (whole, streamed):
+        if name == "pcm":
+            assert data == pcm
+            continue
+        with av.open(io.BytesIO(data)) as file:
+            seconds = sum(f.samples / f.sample_rate for f in file.decode(audio=0))
+        assert seconds == pytest.approx(1.0, abs=0.1)
+
+
+def test_no_sound_is_still_a_file():
+    assert encode(b"", 24_000, "wav")[:4] == b"RIFF"
+    assert encode(b"", 24_000, "flac")[:4] == b"fLaC"
+
+
+@pytest.mark.parametrize(
+    "text", ["<speak>", "</p>", "<break/>", "<break time='1s'/>", '<a href="x">', "<!-- x -->", "<?xml?>"]
+)
+def test_markup_is_seen(text):
+    assert _MARKUP.search(f"Before {text} after")
+
+
+@pytest.mark.parametrize("text", ["a < b > c", "x<3 and y>2", "<3", "I <3 you", "« <- »", "a <- b", "5 <= 6"])
+def test_signs_are_not_markup(text):
+    assert not _MARKUP.search(text)
