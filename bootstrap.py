@@ -133,22 +133,17 @@ def failed_step(what: str, tail: Iterable[str], log: str) -> Failed:
     lines = list(tail)
     text = "\n".join(lines).lower()
     hint = f"The whole output is in {LOGS.relative_to(ROOT) / log}."
-    no_network = (
-        "name resolution",
-        "failed to establish",
-        "getaddrinfo",
-        "enotfound",
-        "econnrefused",
-        "network is unreach",
-    )
-    no_network += (
-        "connection refused",
-        "eai_again",
-        "connect timeout",
-        "read timed out",
-        "max retries",
-        "proxy",
-    )
+    no_network = [
+        *("name resolution", "failed to establish", "getaddrinfo", "enotfound", "eai_again", "econnrefused"),
+        *(
+            "connection refused",
+            "network is unreach",
+            "connect timeout",
+            "read timed out",
+            "max retries",
+            "proxyerror",
+        ),
+    ]
     if any(word in text for word in no_network):
         hint = f"The package registry cannot be reached: is this machine online, is a proxy needed? {hint}"
     elif "no space left" in text or "enospc" in text:
@@ -247,17 +242,8 @@ def setup(extras: Iterable[str] = ()) -> None:
     say(
         "  The first time this downloads a few hundred megabytes." if not have else "  Packages have changed."
     )
-    install = [
-        PYTHON,
-        "-m",
-        "pip",
-        "install",
-        "--disable-pip-version-check",
-        "--no-input",
-        "--progress-bar",
-        "off",
-    ]
-    install += ["-c", ROOT / "constraints.txt", "-e", f"{ROOT}[{names}]"]
+    install: list[str | Path] = [PYTHON, "-m", "pip", "install", "--disable-pip-version-check", "--no-input"]
+    install += ["--progress-bar", "off", "-c", ROOT / "constraints.txt", "-e", f"{ROOT}[{names}]"]
     code, tail = run_logged(f"Python packages ({names})", install, log="pip.log")
     if code:
         raise failed_step("Installing Python packages", tail, "pip.log")
@@ -411,7 +397,7 @@ def command_test(arguments: Sequence[str]) -> int:
     """
     setup(["dev"])
     assets()
-    pytest = [PYTHON, "-m", "pytest"]
+    pytest: list[str | Path] = [PYTHON, "-m", "pytest"]
     if arguments:
         return run([*pytest, *arguments])
     ci = os.environ.get("CI", "").lower() in ("1", "true", "yes")
@@ -437,7 +423,7 @@ def command_test(arguments: Sequence[str]) -> int:
         say(f"\n━━━ {again} ━━━\n!!! left out: {reason}")
         outcome.append((f"{again} (left out: {reason})", 1 if ci else 0, 0.0))
     else:
-        servers = [PYTHON, "-m", "tests.servers", "--only", "postgres", "--"]
+        servers: list[str | Path] = [PYTHON, "-m", "tests.servers", "--only", "postgres", "--"]
         part(again, [*servers, *pytest, "-m", quick, "--only-database"])
     part("real services", [*pytest, "-m", "services and not browser"])
     part("browser", [*pytest, "-m", "browser"])
@@ -453,10 +439,9 @@ def command_check() -> int:
     """Linters, types, import contracts and migrations; runs all of them and tells which complained."""
     setup(["dev"])
     node_packages()
-    python_code = ["."]
     steps: list[tuple[str, Sequence[str | Path], Path]] = [
-        ("ruff check", [BIN / "ruff", "check", *python_code], ROOT),
-        ("ruff format", [BIN / "ruff", "format", "--check", "--quiet", *python_code], ROOT),
+        ("ruff check", [BIN / "ruff", "check", "--output-format", "concise", "."], ROOT),
+        ("ruff format", [BIN / "ruff", "format", "--check", "--output-format", "concise", "."], ROOT),
         ("mypy", [BIN / "mypy", "."], ROOT),
         ("import contracts", [BIN / "lint-imports"], ROOT),
         ("migrations", [PYTHON, "manage.py", "makemigrations", "--check", "--dry-run"], ROOT),

@@ -85,7 +85,9 @@ def access_segment(user: Any, public_id: Id, action: Action = Action.VIEW) -> Se
 
 def access_take(user: Any, public_id: Id, action: Action = Action.VIEW) -> Take:
     """A take. Raises Http404 or PermissionDenied."""
-    take = _found(Take.objects.select_related("segment__document__project"), public_id)
+    take = _found(
+        Take.objects.filter(deleted_at=None).select_related("segment__document__project"), public_id
+    )
     _checked(user, take.segment.document.project, action)
     return take
 

@@ -17,6 +17,7 @@ from projects.pauses import pause_ms
 from projects.states import RenderState
 from projects.work import OPEN_STATES, WorkState
 
+IMPORT_SHOWN = timedelta(minutes=30)  # how long a finished import is still announced
 CATCH_UP_OVERLAP_S = 10  # a transaction may commit a little after the time it noted
 
 
@@ -175,7 +176,7 @@ def first_chapter(rows: Iterable[DocumentRow]) -> DocumentRow | None:
     """The chapter that the first button makes: the first real chapter that is read, else the first part that is."""
     read = [row for row in rows if row.document.included and row.counts.total]
     chapters = [row for row in read if row.document.kind == Document.Kind.CHAPTER]
-    return (chapters or read or [None])[0]
+    return next(iter(chapters or read), None)
 
 
 def book_counts(rows: Iterable[DocumentRow]) -> Counts:
@@ -230,11 +231,8 @@ def library(projects: QuerySet[Project]) -> list[ProjectRow]:
 def imports_shown(user: Any) -> list[ManuscriptImport]:
     """One's imports that run, failed, or were done a moment ago and not dismissed, newest first."""
     mine = ManuscriptImport.objects.filter(user_id=user.pk, dismissed_at=None).select_related("project")
-    return list(
-        mine.filter(Q(state__in=[*OPEN_STATES, WorkState.FAILED]) | Q(state=WorkState.DONE)).order_by("-pk")[
-            :20
-        ]
-    )
+    fresh = Q(state=WorkState.DONE, finished_at__gte=timezone.now() - IMPORT_SHOWN)
+    return list(mine.filter(Q(state__in=[*OPEN_STATES, WorkState.FAILED]) | fresh).order_by("-pk")[:20])
 
 
 def segments_of(document: Document) -> QuerySet[Segment]:

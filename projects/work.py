@@ -81,6 +81,22 @@ def work_move(model: type[models.Model], pk: int, *, dispatch_no: int, **changes
     return bool(model.objects.filter(**guard).update(**changes))  # type: ignore[attr-defined]
 
 
+def work_retry(row: Work) -> bool:
+    """Let failed work wait for a worker again, with a fresh budget; False if it is not failed (any more)."""
+    return bool(
+        type(row)
+        .objects.filter(pk=row.pk, state=WorkState.FAILED)  # type: ignore[attr-defined]
+        .update(
+            state=WorkState.WAITING,
+            attempts=0,
+            not_before=None,
+            failure_code="",
+            failure_detail="",
+            finished_at=None,
+        )
+    )
+
+
 # Rooms above register how their kinds of work are handed out; rooms below only announce that there is some.
 _wakers: list[Callable[[str], None]] = []
 

@@ -15,5 +15,5 @@ export default defineConfig({
     },
   },
   server: { host: "127.0.0.1", port: 5173, strictPort: true, cors: true, origin: "http://127.0.0.1:5173" },
-  test: { environment: "happy-dom", include: ["src/**/*.test.ts"] },
+  test: { environment: "happy-dom", include: ["src/**/*.test.ts"], setupFiles: ["src/testing.setup.ts"] },
 });

@@ -153,9 +153,10 @@ class InferenceChild:
 
 
 def leases_end() -> None:
-    """On start: nobody holds what the previous boot had leased, since its conveyor died with it."""
-    for model in (SegmentJob, ManuscriptImport, Export):
-        model.objects.filter(state=WorkState.LEASED).update(lease_until=Now())  # type: ignore[attr-defined]
+    """On start: nobody holds what the previous boot had leased, since its conveyor died with it. Costs no attempt."""
+    SegmentJob.objects.filter(state=WorkState.LEASED).update(lease_until=Now())
+    for model in (ManuscriptImport, Export):
+        model.objects.filter(state=WorkState.LEASED).update(state=WorkState.WAITING, lease_until=None)  # type: ignore[attr-defined]
 
 
 class EmbeddedRoles:

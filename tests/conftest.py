@@ -87,7 +87,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     """Say loudly what did not run and why."""
-    left_out = dict(config.stash.get(LEFT_OUT, {}))
+    left_out = config.stash[LEFT_OUT].copy()
     for report in terminalreporter.stats.get("skipped", ()):
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
         left_out[reason.removeprefix("Skipped: ")] = left_out.get(reason.removeprefix("Skipped: "), 0) + 1

@@ -37,7 +37,7 @@ START_TRIES = 3  # a port may be taken between our look and the server's bind
 # Runs the server in a session of its own. When standard input closes (we said so, or we are gone) it kills the group
 # and reaps what is left: a dead server that nobody reaped still looks alive to the next start (postmaster.pid).
 _WARDEN = """
-import ctypes, os, signal, subprocess, sys, threading, time
+import ctypes, os, shutil, signal, subprocess, sys, threading, time
 try:
     ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER: orphans of the server become our children
 except (AttributeError, OSError):
@@ -46,9 +46,12 @@ child = subprocess.Popen(sys.argv[2:], stdin=subprocess.DEVNULL, start_new_sessi
 with open(sys.argv[1] + ".new", "w") as file:
     file.write(str(child.pid))
 os.rename(sys.argv[1] + ".new", sys.argv[1])
+gone = threading.Event()
+keep = []  # a byte before the end of the pipe: our owner lives and wants the folder for another start
 def guard():
-    while sys.stdin.buffer.read(1):
-        pass
+    while byte := sys.stdin.buffer.read(1):
+        keep.append(byte)
+    gone.set()
     try:
         os.killpg(child.pid, signal.SIGKILL)
     except ProcessLookupError:
@@ -66,6 +69,8 @@ while time.monotonic() < end:
             time.sleep(0.01)
     except ChildProcessError:
         break
+if gone.is_set() and not keep:
+    shutil.rmtree(os.path.dirname(sys.argv[1]), ignore_errors=True)
 os._exit(code if code >= 0 else 128 - code)
 """
 
@@ -173,6 +178,7 @@ class Server:
         for warden in self._wardens:
             if warden.stdin:
                 with contextlib.suppress(OSError):
+                    warden.stdin.write(b"k")
                     warden.stdin.close()
         for warden in self._wardens:
             try:
@@ -501,7 +507,7 @@ class SeaweedFS(Server):
     """SeaweedFS with its S3 gateway (a real S3 server: it refuses tampered and expired addresses)."""
 
     name = "s3"
-    key, secret, bucket, region = "testkey", "testsecret", "voice-test", "us-east-1"
+    key, secret, bucket, region = "testkey", "only-here-5f2c9d7e", "voice-test", "us-east-1"
     port = 0
 
     @classmethod

@@ -43,7 +43,7 @@ class CursorPagination(BaseCursorPagination):
             return cursor
         is_id = self.ordering_field.endswith("public_id")
         pattern = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}") if is_id else POSITION
-        if not pattern.fullmatch(cursor.position):
+        if not pattern.fullmatch(str(cursor.position)):
             raise exceptions.NotFound(self.invalid_cursor_message)
         return cursor
 

@@ -8,7 +8,7 @@ import json
 import re
 from typing import Any
 
-from django.db.models import Q, QuerySet
+from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 from rest_framework.exceptions import NotFound
 from rest_framework.pagination import BasePagination
@@ -29,9 +29,7 @@ class ReadingOrderPagination(BasePagination):
     max_page_size = 500
     invalid_cursor_message = _("This cursor is not one of ours. Begin again without one.")
 
-    def paginate_queryset(
-        self, queryset: QuerySet[Segment], request: Request, view: Any = None
-    ) -> list[Segment]:
+    def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> list[Any]:
         size = self._size(request)
         cursor = request.query_params.get("cursor")
         backwards, place = self._decode(cursor) if cursor else (False, None)

@@ -5,8 +5,8 @@ import lzma
 import posixpath
 import re
 import stat
-import unicodedata
 import struct
+import unicodedata
 import zipfile
 import zlib
 from typing import BinaryIO
@@ -35,8 +35,21 @@ class Archive:
         try:
             self._zip = zipfile.ZipFile(file)
             infos = self._zip.infolist()
-        except (zipfile.BadZipFile, zipfile.LargeZipFile, EOFError, OSError, ValueError, NotImplementedError, UnicodeDecodeError, MemoryError, IndexError, struct.error) as exc:
-            raise ImportRefused("not_an_archive", "The file is not a zip archive, or it is damaged or incomplete.") from exc
+        except (
+            zipfile.BadZipFile,
+            zipfile.LargeZipFile,
+            EOFError,
+            OSError,
+            ValueError,
+            NotImplementedError,
+            UnicodeDecodeError,
+            MemoryError,
+            IndexError,
+            struct.error,
+        ) as exc:
+            raise ImportRefused(
+                "not_an_archive", "The file is not a zip archive, or it is damaged or incomplete."
+            ) from exc
         if len(infos) > MAX_ENTRIES:
             raise ImportRefused("unsafe_archive", f"The archive holds more than {MAX_ENTRIES} files.")
         total = 0
@@ -45,7 +58,9 @@ class Archive:
             name = info.filename
             parts = name.replace("\\", "/").split("/")
             if ".." in parts or name.startswith(("/", "\\")) or re.match(r"[A-Za-z]:", name) or "\0" in name:
-                raise ImportRefused("unsafe_archive", "The archive holds files that would be written outside its folder.")
+                raise ImportRefused(
+                    "unsafe_archive", "The archive holds files that would be written outside its folder."
+                )
             if stat.S_ISLNK(info.external_attr >> 16):
                 raise ImportRefused("unsafe_archive", "The archive holds symbolic links.")
             total += info.file_size
@@ -53,7 +68,9 @@ class Archive:
             if info.file_size > MAX_ENTRY_BYTES or total > MAX_TOTAL_BYTES:
                 raise ImportRefused("unsafe_archive", "The archive unpacks to more than is allowed.")
             if info.file_size > RATIO_FROM and info.file_size / packed > MAX_RATIO:
-                raise ImportRefused("unsafe_archive", "The archive is packed so tightly that it looks like a zip bomb.")
+                raise ImportRefused(
+                    "unsafe_archive", "The archive is packed so tightly that it looks like a zip bomb."
+                )
             if not name.endswith("/"):
                 self._infos.setdefault(name, info)
         self._folded = {_fold(name): name for name in self._infos}
@@ -85,7 +102,11 @@ class Archive:
         folder = posixpath.dirname(base)
         names = []
         for form in (unquote(path), path):
-            joined = posixpath.normpath(posixpath.join(folder, form)) if not form.startswith("/") else form.lstrip("/")
+            joined = (
+                posixpath.normpath(posixpath.join(folder, form))
+                if not form.startswith("/")
+                else form.lstrip("/")
+            )
             names.append(joined)
             names.append(unicodedata.normalize("NFC", joined))
         return self.find(*names)
@@ -100,8 +121,22 @@ class Archive:
         try:
             with self._zip.open(info) as stream:
                 data = stream.read(limit + 1)
-        except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError, ValueError, struct.error, MemoryError, IndexError, lzma.LZMAError) as exc:
-            raise ImportRefused("malformed_document", f"{name} cannot be read: the archive is damaged.") from exc
+        except (
+            zipfile.BadZipFile,
+            zlib.error,
+            EOFError,
+            OSError,
+            NotImplementedError,
+            RuntimeError,
+            ValueError,
+            struct.error,
+            MemoryError,
+            IndexError,
+            lzma.LZMAError,
+        ) as exc:
+            raise ImportRefused(
+                "malformed_document", f"{name} cannot be read: the archive is damaged."
+            ) from exc
         if len(data) > limit:
             raise ImportRefused("unsafe_archive", f"{name} is larger than is allowed.")
         return data

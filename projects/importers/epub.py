@@ -12,16 +12,23 @@ from lxml import etree
 from projects.text.languages import language_guess, language_tag
 
 from .archive import Archive
-from .base import ImportRefused, LeftOut, ParsedBook
-from .flow import Flow, Walker, counted
-from .markup import Tree, attribute, css_hidden, html_tree, language_of, local, types_of, xml_tree
+from .base import ImportRefused, ParsedBook
+from .flow import Flow, Walker
+from .markup import Tree, css_hidden, html_tree, language_of, local, types_of, xml_tree
 from .structure import About, Draft, book_finish, cut_at, drafts_by_headings, title_words
 
 CONTAINER = "META-INF/container.xml"
 FONT_OBFUSCATION = ("http://www.idpf.org/2008/embedding", "http://ns.adobe.com/pdf/enc#RC")
 """Fonts scrambled with a published key: no copy protection."""
 
-_MARKUP = ("application/xhtml+xml", "text/html", "text/x-oeb1-document", "application/x-dtbook+xml", "application/xml", "text/xml")
+_MARKUP = (
+    "application/xhtml+xml",
+    "text/html",
+    "text/x-oeb1-document",
+    "application/x-dtbook+xml",
+    "application/xml",
+    "text/xml",
+)
 _DC = "{http://purl.org/dc/elements/1.1/}"
 
 
@@ -141,7 +148,13 @@ def _package(archive: Archive, warnings: list[str]) -> Package:
             target = archive.resolve(path, element.get("href") or "")
             if target:
                 word = (element.get("type") or "").lower()
-                word = {"title-page": "titlepage", "copyright-page": "copyright-page", "acknowledgements": "acknowledgments", "text": "bodymatter", "start": "bodymatter"}.get(word, word)
+                word = {
+                    "title-page": "titlepage",
+                    "copyright-page": "copyright-page",
+                    "acknowledgements": "acknowledgments",
+                    "text": "bodymatter",
+                    "start": "bodymatter",
+                }.get(word, word)
                 key = (target, unquote((element.get("href") or "").partition("#")[2]))
                 guide[key] = guide.get(key, frozenset()) | {word}
     about = _about(root, items, archive, warnings)
@@ -185,14 +198,21 @@ def _refuse_protected(archive: Archive, package: Package) -> None:
     for data in tree.root.iter():
         if local(data) != "encrypteddata":
             continue
-        algorithm = next((e.get("Algorithm") or "" for e in data.iter() if local(e) == "encryptionmethod"), "")
+        algorithm = next(
+            (e.get("Algorithm") or "" for e in data.iter() if local(e) == "encryptionmethod"), ""
+        )
         if algorithm in FONT_OBFUSCATION:
             continue
         for reference in data.iter():
             if local(reference) == "cipherreference":
-                target = archive.find(prefix + unquote(reference.get("URI") or ""), prefix + (reference.get("URI") or ""))
+                target = archive.find(
+                    prefix + unquote(reference.get("URI") or ""), prefix + (reference.get("URI") or "")
+                )
                 if target in documents or target == package.path:
-                    raise ImportRefused("drm_protected", "The book is copy-protected (DRM): its text is encrypted and cannot be imported.")
+                    raise ImportRefused(
+                        "drm_protected",
+                        "The book is copy-protected (DRM): its text is encrypted and cannot be imported.",
+                    )
 
 
 # ---------------------------------------------------------------- metadata
@@ -259,14 +279,26 @@ def _about(root: etree._Element, items: dict[str, Item], archive: Archive, warni
             about.rights = value
         elif name == "date":
             event = next((v for k, v in element.attrib.items() if k.rpartition("}")[2] == "event"), "")
-            if (not about.year or event == "publication") and event != "modification" and (found := re.search(r"\b(\d{4})\b", value)):
+            if (
+                (not about.year or event == "publication")
+                and event != "modification"
+                and (found := re.search(r"\b(\d{4})\b", value))
+            ):
                 about.year = found[1]
         elif name == "identifier":
             digits = re.sub(r"[^0-9Xx]", "", value.rpartition(":")[2])
-            if re.fullmatch(r"97[89]\d{10}|\d{9}[\dXx]", digits) and not about.isbn and ("isbn" in " ".join([value, *element.attrib.values()]).lower() or len(digits) == 13):
+            if (
+                re.fullmatch(r"97[89]\d{10}|\d{9}[\dXx]", digits)
+                and not about.isbn
+                and ("isbn" in " ".join([value, *element.attrib.values()]).lower() or len(digits) == 13)
+            ):
                 about.isbn = digits
     about.authors = tuple(dict.fromkeys(name for _, name in sorted(authors, key=lambda a: a[0])))
-    main = next((t for t, kind in titles if kind == "main"), "") or next((t for t, kind in titles if not kind), "") or (titles[0][0] if titles else "")
+    main = (
+        next((t for t, kind in titles if kind == "main"), "")
+        or next((t for t, kind in titles if not kind), "")
+        or (titles[0][0] if titles else "")
+    )
     about.title = main
     about.subtitle = next((t for t, kind in titles if kind == "subtitle"), "")
     for value, identity in properties.get("belongs-to-collection", []):
@@ -275,7 +307,9 @@ def _about(root: etree._Element, items: dict[str, Item], archive: Archive, warni
             about.series_position = refined.get(identity, {}).get("group-position", "")
     if named.get("calibre:series"):
         about.series = about.series or named["calibre:series"]
-        about.series_position = about.series_position or re.sub(r"\.0+$", "", named.get("calibre:series_index", ""))
+        about.series_position = about.series_position or re.sub(
+            r"\.0+$", "", named.get("calibre:series_index", "")
+        )
     _cover(about, items, named, archive)
     return about
 
@@ -292,7 +326,11 @@ def _cover(about: About, items: dict[str, Item], named: dict[str, str], archive:
     candidates = [i for i in items.values() if "cover-image" in i.properties]
     if named.get("cover") in items:
         candidates.append(items[named["cover"]])
-    candidates += [i for i in items.values() if i.media_type in ("image/jpeg", "image/png") and re.search(r"cover", i.href + i.identity, re.I)]
+    candidates += [
+        i
+        for i in items.values()
+        if i.media_type in ("image/jpeg", "image/png") and re.search(r"cover", i.href + i.identity, re.I)
+    ]
     for item in candidates:
         if not item.path:
             continue
@@ -309,7 +347,9 @@ def _cover(about: About, items: dict[str, Item], named: dict[str, str], archive:
 # ---------------------------------------------------------------- contents
 
 
-def _entries_nav(tree: Tree, path: str, archive: Archive) -> tuple[list[Entry], dict[tuple[str, str], frozenset[str]], dict[tuple[str, str], str]]:
+def _entries_nav(
+    tree: Tree, path: str, archive: Archive
+) -> tuple[list[Entry], dict[tuple[str, str], frozenset[str]], dict[tuple[str, str], str]]:
     """The contents, landmarks and page list of an EPUB 3 navigation document."""
     contents: list[Entry] = []
     landmarks: dict[tuple[str, str], frozenset[str]] = {}
@@ -341,12 +381,24 @@ def _entries_list(top: etree._Element, path: str, archive: Archive, depth: int) 
         if local(item) != "li":
             continue
         label = next((c for c in item if local(c) in ("a", "span", "p", "div")), None)
-        link = label if label is not None and local(label) == "a" else next((e for e in item.iter() if local(e) == "a"), None) if label is not None and local(label) not in ("span",) else None
+        link = (
+            label
+            if label is not None and local(label) == "a"
+            else next((e for e in item.iter() if local(e) == "a"), None)
+            if label is not None and local(label) not in ("span",)
+            else None
+        )
         below = [c for c in item if local(c) in ("ol", "ul")]
         title = _label(label if label is not None else item)
         href = (link.get("href") or "") if link is not None else ""
         target = archive.resolve(path, href) if href else None
-        entry = Entry(title, target, unquote(href.partition("#")[2]), depth, types_of(link) if link is not None else frozenset())
+        entry = Entry(
+            title,
+            target,
+            unquote(href.partition("#")[2]),
+            depth,
+            types_of(link) if link is not None else frozenset(),
+        )
         for inner in below:
             entry.children += _entries_list(inner, path, archive, depth + 1)
         if href and target is None:
@@ -390,7 +442,12 @@ def _entries_ncx(tree: Tree, path: str, archive: Archive) -> tuple[list[Entry], 
             content = next((e for e in point if local(e) == "content"), None)
             src = (content.get("src") or "") if content is not None else ""
             target = archive.resolve(path, src) if src else None
-            entry = Entry(" ".join("".join(label.itertext()).split()) if label is not None else "", target if target or not src else "?" + src, unquote(src.partition("#")[2]), depth)
+            entry = Entry(
+                " ".join("".join(label.itertext()).split()) if label is not None else "",
+                target if target or not src else "?" + src,
+                unquote(src.partition("#")[2]),
+                depth,
+            )
             entry.children = entries(point, depth + 1)
             found.append(entry)
         return found
@@ -404,7 +461,11 @@ def _entries_ncx(tree: Tree, path: str, archive: Archive) -> tuple[list[Entry], 
             src = (content.get("src") or "") if content is not None else ""
             target = archive.resolve(path, src) if src else None
             if target:
-                text = " ".join("".join(label.itertext()).split()) if label is not None else point.get("value") or ""
+                text = (
+                    " ".join("".join(label.itertext()).split())
+                    if label is not None
+                    else point.get("value") or ""
+                )
                 pages[target, unquote(src.partition("#")[2])] = text
     return (entries(top, 0) if top is not None else []), pages
 
@@ -446,10 +507,18 @@ class _Reader:
         about = self.package.about
         if not about.language:
             tags = Counter(f.language for f, _ in flows if f.language)
-            about.language = tags.most_common(1)[0][0] if tags else language_guess(" ".join(b.text for f, _ in flows for b in f.blocks[:80]))
+            about.language = (
+                tags.most_common(1)[0][0]
+                if tags
+                else language_guess(" ".join(b.text for f, _ in flows for b in f.blocks[:80]))
+            )
         for flow, _ in flows:
             for block in flow.blocks:
-                if not block.language and flow.language and flow.language.split("-")[0] != about.language.split("-")[0]:
+                if (
+                    not block.language
+                    and flow.language
+                    and flow.language.split("-")[0] != about.language.split("-")[0]
+                ):
                     block.language = flow.language
         drafts = self._drafts(flows)
         return book_finish(
@@ -474,7 +543,11 @@ class _Reader:
                 self.warnings.append(f"The table of contents cannot be read: {exc.message}")
         if package.ncx and package.ncx.path and (not _flat(self.contents) or not self.pages):
             try:
-                entries, pages = _entries_ncx(xml_tree(self.archive.read(package.ncx.path), package.ncx.path), package.ncx.path, self.archive)
+                entries, pages = _entries_ncx(
+                    xml_tree(self.archive.read(package.ncx.path), package.ncx.path),
+                    package.ncx.path,
+                    self.archive,
+                )
             except ImportRefused as exc:
                 if not self.contents:
                     self.warnings.append(f"The table of contents cannot be read: {exc.message}")
@@ -482,15 +555,23 @@ class _Reader:
                 self.contents = self.contents or entries
                 self.pages = self.pages or pages
         if not _flat(self.contents):
-            self.warnings.append("The book has no table of contents; its chapters are told from its headings.")
+            self.warnings.append(
+                "The book has no table of contents; its chapters are told from its headings."
+            )
 
     def _trees(self) -> list[tuple[str, Tree, bool]]:
         trees = []
         for item, linear in self.package.spine:
             if item.path is None:
-                self.warnings.append(f"{item.href} is in the reading order but missing from the file: its text is not in this book.")
+                self.warnings.append(
+                    f"{item.href} is in the reading order but missing from the file: its text is not in this book."
+                )
                 continue
-            if item.media_type and item.media_type not in _MARKUP and not item.path.lower().endswith((".xhtml", ".html", ".htm", ".xml")):
+            if (
+                item.media_type
+                and item.media_type not in _MARKUP
+                and not item.path.lower().endswith((".xhtml", ".html", ".htm", ".xml"))
+            ):
                 if item.media_type != "image/svg+xml" and not item.media_type.startswith("image/"):
                     self.warnings.append(f"{item.href} is of a kind that cannot be read ({item.media_type}).")
                 continue
@@ -513,7 +594,9 @@ class _Reader:
                 if not strong:
                     text = "".join(link.itertext()).strip()
                     parent = link.getparent()
-                    raised = (parent is not None and local(parent) == "sup") or any(local(e) == "sup" for e in link)
+                    raised = (parent is not None and local(parent) == "sup") or any(
+                        local(e) == "sup" for e in link
+                    )
                     if not (raised and re.fullmatch(r"[\[(]?(?:\d{1,4}|[*†‡§]+|[a-z])[\])]?", text)):
                         continue
                 href = link.get("href") or ""
@@ -527,14 +610,20 @@ class _Reader:
             if not mine:
                 continue
             for element in tree.root.iter():
-                if element.get("id") in mine and (local(element) in ("a", "sup", "span") and ("noteref" in types_of(element) or any("noteref" in types_of(e) for e in element))):
-                    mine.discard(element.get("id") or "")
-                elif element.get("id") in mine and local(element) in ("h1", "h2", "h3", "h4", "body"):
+                if (
+                    element.get("id") in mine
+                    and (
+                        local(element) in ("a", "sup", "span")
+                        and ("noteref" in types_of(element) or any("noteref" in types_of(e) for e in element))
+                    )
+                ) or (element.get("id") in mine and local(element) in ("h1", "h2", "h3", "h4", "body")):
                     mine.discard(element.get("id") or "")
         return {path: frozenset(ids) for path, ids in found.items()}
 
     def _flow(self, path: str, tree: Tree, notes: dict[str, frozenset[str]], page: str) -> Flow:
-        pages = {fragment: label for (target, fragment), label in self.pages.items() if target == path and fragment}
+        pages = {
+            fragment: label for (target, fragment), label in self.pages.items() if target == path and fragment
+        }
 
         def is_note(href: str) -> bool:
             target = self.archive.resolve(path, href)
@@ -556,12 +645,18 @@ class _Reader:
     def _hidden(self, path: str, tree: Tree) -> dict[str, str]:
         sheets = []
         for element in tree.root.iter():
-            if local(element) == "link" and "stylesheet" in (element.get("rel") or "").split() and "alternate" not in (element.get("rel") or ""):
+            if (
+                local(element) == "link"
+                and "stylesheet" in (element.get("rel") or "").split()
+                and "alternate" not in (element.get("rel") or "")
+            ):
                 target = self.archive.resolve(path, element.get("href") or "")
                 if target:
                     if target not in self.sheets:
                         try:
-                            self.sheets[target] = self.archive.read(target, limit=2_000_000).decode("utf-8", "replace")
+                            self.sheets[target] = self.archive.read(target, limit=2_000_000).decode(
+                                "utf-8", "replace"
+                            )
                         except ImportRefused:
                             self.sheets[target] = ""
                     sheets.append(self.sheets[target])
@@ -590,8 +685,12 @@ class _Reader:
         for entry in entries:
             number = where.get(entry.path or "")
             if number is None:
-                if entry.path not in nonlinear and not (self.package.nav and entry.path == self.package.nav.path):
-                    self.warnings.append(f"The contents lead to “{(entry.path or '').lstrip('?')}”, which is not in the reading order.")
+                if entry.path not in nonlinear and not (
+                    self.package.nav and entry.path == self.package.nav.path
+                ):
+                    self.warnings.append(
+                        f"The contents lead to “{(entry.path or '').lstrip('?')}”, which is not in the reading order."
+                    )
                 continue
             wanted.append((entry, number))
         # Cut blocks first, from the end, so that the places found stay valid.
@@ -616,7 +715,9 @@ class _Reader:
                     if index < 0:
                         index = 0
                         if any(e is not entry and n == number for e, n in wanted):
-                            self.warnings.append(f"The contents lead to a place in {flow.name} that does not exist (“{entry.title}”).")
+                            self.warnings.append(
+                                f"The contents lead to a place in {flow.name} that does not exist (“{entry.title}”)."
+                            )
                             continue
             cuts.append((number, index, entry))
         order = {id(e): i for i, (e, _) in enumerate(wanted)}
@@ -647,7 +748,12 @@ class _Reader:
         for entry in outer:
             # An entry above the innermost one: it owns the leading headings that are its title.
             taken = 0
-            if blocks and blocks[0].kind == "heading" and title_words(blocks[0].text) == title_words(entry.title) and title_words(entry.title) != title_words(inner.title):
+            if (
+                blocks
+                and blocks[0].kind == "heading"
+                and title_words(blocks[0].text) == title_words(entry.title)
+                and title_words(entry.title) != title_words(inner.title)
+            ):
                 taken = 1
             if taken:
                 made.append(self._draft(entry, flow, blocks[:taken]))
@@ -659,7 +765,14 @@ class _Reader:
         types = entry.types | self.types.get((flow.name, entry.fragment), frozenset())
         if not entry.fragment or blocks[:1] == flow.blocks[:1]:
             types |= self.types.get((flow.name, ""), frozenset())
-        return Draft(entry.title, list(blocks), depth=entry.depth, types=types - {"bodymatter", "frontmatter", "backmatter"}, group=any(c.path for c in _flat(entry.children)), source=flow.name)
+        return Draft(
+            entry.title,
+            list(blocks),
+            depth=entry.depth,
+            types=types - {"bodymatter", "frontmatter", "backmatter"},
+            group=any(c.path for c in _flat(entry.children)),
+            source=flow.name,
+        )
 
     def _unlisted(self, drafts: list[Draft], flow: Flow, end: int, started: bool) -> None:
         """Text that no entry of the contents leads to: it goes on with the chapter before, or stands by itself."""
@@ -668,22 +781,81 @@ class _Reader:
             return
         types = flow.types | self.types.get((flow.name, ""), frozenset())
         head = next((b for b in blocks if b.read or b.kind == "heading"), None)
-        marked = types & {"copyright-page", "titlepage", "cover", "colophon", "imprint", "toc", "index", "endnotes", "footnotes", "rearnotes", "halftitlepage", "dedication", "epigraph", "acknowledgments", "bibliography", "loi", "chapter", "part"}
-        marked |= blocks[0].types & {"copyright-page", "titlepage", "colophon", "imprint", "toc", "index", "endnotes", "footnotes", "rearnotes", "halftitlepage", "dedication", "acknowledgments", "bibliography", "loi", "chapter", "part"}
+        marked = types & {
+            "copyright-page",
+            "titlepage",
+            "cover",
+            "colophon",
+            "imprint",
+            "toc",
+            "index",
+            "endnotes",
+            "footnotes",
+            "rearnotes",
+            "halftitlepage",
+            "dedication",
+            "epigraph",
+            "acknowledgments",
+            "bibliography",
+            "loi",
+            "chapter",
+            "part",
+        }
+        marked |= blocks[0].types & {
+            "copyright-page",
+            "titlepage",
+            "colophon",
+            "imprint",
+            "toc",
+            "index",
+            "endnotes",
+            "footnotes",
+            "rearnotes",
+            "halftitlepage",
+            "dedication",
+            "acknowledgments",
+            "bibliography",
+            "loi",
+            "chapter",
+            "part",
+        }
         begins = head is not None and head.kind == "heading" and not self._goes_on(drafts, head)
         if drafts and started and not marked and not begins:
             drafts[-1].blocks += blocks
             return
-        if drafts and not started and not drafts[-1].listed and end < len(flow.blocks) and not marked and not begins:
-            drafts.append(Draft("", list(blocks), types=types - {"bodymatter", "frontmatter", "backmatter"}, listed=False, source=flow.name))
+        if (
+            drafts
+            and not started
+            and not drafts[-1].listed
+            and end < len(flow.blocks)
+            and not marked
+            and not begins
+        ):
+            drafts.append(
+                Draft(
+                    "",
+                    list(blocks),
+                    types=types - {"bodymatter", "frontmatter", "backmatter"},
+                    listed=False,
+                    source=flow.name,
+                )
+            )
             return
         title = ""
         if head is not None and head.kind == "heading":
             title = " ".join(head.text.split())
-        drafts.append(Draft(title, list(blocks), types=types - {"bodymatter", "frontmatter", "backmatter"}, listed=False, source=flow.name))
+        drafts.append(
+            Draft(
+                title,
+                list(blocks),
+                types=types - {"bodymatter", "frontmatter", "backmatter"},
+                listed=False,
+                source=flow.name,
+            )
+        )
 
     @staticmethod
-    def _goes_on(drafts: list[Draft], head) -> bool:  # noqa: ANN001
+    def _goes_on(drafts: list[Draft], head) -> bool:
         """Is a heading at the top of an unlisted file below the headings that begin chapters?"""
         levels = [next((b.level for b in d.blocks if b.kind == "heading"), 0) for d in drafts if d.listed]
         levels = [level for level in levels if level]
@@ -693,7 +865,17 @@ class _Reader:
         blocks = [b for f in flows for b in f.blocks]
         if any(b.kind == "heading" and b.read for b in blocks):
             return drafts_by_headings(blocks, self.package.about.title)
-        return [Draft("", f.blocks, listed=False, source=f.name, types=f.types | self.types.get((f.name, ""), frozenset())) for f in flows if f.blocks]
+        return [
+            Draft(
+                "",
+                f.blocks,
+                listed=False,
+                source=f.name,
+                types=f.types | self.types.get((f.name, ""), frozenset()),
+            )
+            for f in flows
+            if f.blocks
+        ]
 
     def _lexicon(self) -> list[tuple[str, str, str, str]]:
         """Pronunciations from the lexicons (PLS) in the book."""
@@ -727,7 +909,14 @@ def pls_entries(root: etree._Element) -> list[tuple[str, str, str, str]]:
         if local(lexeme) != "lexeme":
             continue
         graphemes = [" ".join("".join(e.itertext()).split()) for e in lexeme if local(e) == "grapheme"]
-        says = [(" ".join("".join(e.itertext()).split()), "alias" if local(e) == "alias" else e.get("alphabet") or alphabet) for e in lexeme if local(e) in ("phoneme", "alias")]
+        says = [
+            (
+                " ".join("".join(e.itertext()).split()),
+                "alias" if local(e) == "alias" else e.get("alphabet") or alphabet,
+            )
+            for e in lexeme
+            if local(e) in ("phoneme", "alias")
+        ]
         if says:
             found += [(g, *says[0], language) for g in graphemes if g]
     return found

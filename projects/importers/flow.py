@@ -1,7 +1,7 @@
 """From a tree of markup to a flow of blocks: what is text, what is apart from it, and not one character lost."""
 
+import itertools
 import re
-import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
@@ -14,9 +14,59 @@ from .base import LeftOut
 from .markup import SSML_NS, attribute, css_reason, language_of, local, types_of
 
 BLOCKS = frozenset(
-    """html body p div h1 h2 h3 h4 h5 h6 section article aside header footer main nav blockquote ul ol li dl dt dd
-    table thead tbody tfoot tr td th caption colgroup figure figcaption pre hr address form fieldset details summary
-    center hgroup menu dir legend noscript switch case default""".split()
+    [
+        "html",
+        "body",
+        "p",
+        "div",
+        "h1",
+        "h2",
+        "h3",
+        "h4",
+        "h5",
+        "h6",
+        "section",
+        "article",
+        "aside",
+        "header",
+        "footer",
+        "main",
+        "nav",
+        "blockquote",
+        "ul",
+        "ol",
+        "li",
+        "dl",
+        "dt",
+        "dd",
+        "table",
+        "thead",
+        "tbody",
+        "tfoot",
+        "tr",
+        "td",
+        "th",
+        "caption",
+        "colgroup",
+        "figure",
+        "figcaption",
+        "pre",
+        "hr",
+        "address",
+        "form",
+        "fieldset",
+        "details",
+        "summary",
+        "center",
+        "hgroup",
+        "menu",
+        "dir",
+        "legend",
+        "noscript",
+        "switch",
+        "case",
+        "default",
+    ]
 )
 HEADINGS = {f"h{n}": n for n in range(1, 7)}
 NEVER = {
@@ -28,27 +78,41 @@ NEVER = {
 }  # fmt: skip
 """Elements whose text is no text of the book, and what it is."""
 
-NOTE_TYPES = frozenset("footnote endnote rearnote note footnotes endnotes rearnotes notes".split())
+NOTE_TYPES = frozenset(
+    ["footnote", "endnote", "rearnote", "note", "footnotes", "endnotes", "rearnotes", "notes"]
+)
 _NOTE_MARK = re.compile(r"[\[({]?\s*(?:\d{1,4}|[*†‡§¶‖#]{1,4}|[a-z]|[ivx]{1,5})\s*[\])}]?\.?")
-_PAGE_CLASS = re.compile(r"(?:^|\s)(?:page-?num(?:ber)?s?|pagenos?|page-?no|pgnum|pb|folio|pagebreak|page-break-marker)(?:\s|$)", re.I)
+_PAGE_CLASS = re.compile(
+    r"(?:^|\s)(?:page-?num(?:ber)?s?|pagenos?|page-?no|pgnum|pb|folio|pagebreak|page-break-marker)(?:\s|$)",
+    re.I,
+)
 _LINE_CLASS = re.compile(r"(?:^|\s)(?:lnum|linenum(?:ber)?|line-num(?:ber)?|ln)(?:\s|$)", re.I)
-_VERSE_CLASS = re.compile(r"(?:^|[\s_-])(?:poem|poetry|verse|stanza|linegroup|line-group|lg|song|lyrics)(?:[\s_-]|$)", re.I)
+_VERSE_CLASS = re.compile(
+    r"(?:^|[\s_-])(?:poem|poetry|verse|stanza|linegroup|line-group|lg|song|lyrics)(?:[\s_-]|$)", re.I
+)
 _NOTE_CLASS = re.compile(r"(?:^|[\s_-])(?:footnotes?|endnotes?|rearnotes?|fnote)(?:[\s_-]|$)", re.I)
 _CAPTION_CLASS = re.compile(r"(?:^|[\s_-])caption(?:[\s_-]|$)", re.I)
 _LETTER_CLASS = re.compile(r"(?:^|[\s_-])letter(?:[\s_-]|$)", re.I)
 _EPIGRAPH_CLASS = re.compile(r"(?:^|[\s_-])epigraphs?(?:[\s_-]|$)", re.I)
 _DEDICATION_CLASS = re.compile(r"(?:^|[\s_-])dedication(?:[\s_-]|$)", re.I)
 _DROPCAP_CLASS = re.compile(r"drop-?caps?|initial|lettrine|firstletter|first-letter", re.I)
-_SPACE = " \t\n\r\f"
+_SPACES = re.compile("[ \t\n\r\f]+")
 _ORNAMENT = re.compile(r"[\W_]{1,60}")
 _CJK_TIGHT = re.compile("[\u3000-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef]")
 
 
+_FORMAT = re.compile(
+    "[\u00ad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f"
+    "\ufeff\ufff9-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    "\U000e0001\U000e0020-\U000e007f]"
+)
+"""Format characters (Unicode category Cf): they have no shape."""
+
+
 def counted(text: str) -> int:
     """Characters of a text that must be accounted for: all but white space and invisible format characters."""
-    if text.isascii():
-        return len(text) - sum(map(text.count, " \t\n\r\f\v")) - sum(text.count(chr(c)) for c in (28, 29, 30, 31))
-    return sum(not (c.isspace() or unicodedata.category(c) == "Cf") for c in text)
+    total = sum(map(len, text.split()))
+    return total if text.isascii() else total - len(_FORMAT.findall(text))
 
 
 @dataclass
@@ -80,12 +144,16 @@ class Flow:
 
     name: str
     blocks: list[RawBlock] = field(default_factory=list)
-    anchors: dict[str, tuple[int, int]] = field(default_factory=dict)  # id → (block index, offset in its text)
+    anchors: dict[str, tuple[int, int]] = field(
+        default_factory=dict
+    )  # id → (block index, offset in its text)
     types: frozenset[str] = frozenset()  # of body and html
     language: str = ""
     left_out: list[LeftOut] = field(default_factory=list)
     total: int = 0  # counted characters in the source
-    synthetic: int = 0  # counted characters of blocks that are no text in the source (rules, alternative texts)
+    synthetic: int = (
+        0  # counted characters of blocks that are no text in the source (rules, alternative texts)
+    )
     warnings: list[str] = field(default_factory=list)
     lexicon: list[tuple[str, str, str, str]] = field(default_factory=list)
     page: str = ""  # label of the page on which it ends
@@ -105,7 +173,7 @@ class _Context:
     quoted: str = ""  # kind that paragraphs inside take
 
 
-class _Builder:
+class Builder:
     """Text of one block, growing: white space collapsed, spans and offsets kept."""
 
     def __init__(self) -> None:
@@ -124,7 +192,7 @@ class _Builder:
             if not self.length:
                 text = text.lstrip("\n")
         else:
-            text = re.sub(f"[{_SPACE}]+", " ", text)
+            text = _SPACES.sub(" ", text)
             if text[:1] == " " and (not self.length or self.last in " \n"):
                 text = text[1:]
         text = text.replace("\u00ad", "")
@@ -173,7 +241,7 @@ class Walker:
         self.pages = pages or {}
         self.page = page
         self.note_target = note_target or (lambda href: False)
-        self._builder = _Builder()
+        self._builder = Builder()
         self._counter = 0
         self._alphabet = "ipa"
         self._inline_languages: list[str] = []
@@ -189,7 +257,7 @@ class Walker:
         language = language_of(body) or language_of(root)
         if language:
             self.flow.language = language_tag(language) or self.flow.language
-        self.flow.total = sum(counted(t) for t in _texts(body))
+        self.flow.total = sum(counted(t) for t in texts_of(body))
         context = _Context(language=self.flow.language, types=self.flow.types)
         reason = self._why_hidden(body)
         if reason:
@@ -220,13 +288,13 @@ class Walker:
         if name == "a" and element.get("name"):
             self._anchor(element.get("name") or "")
         if name in NEVER:
-            self._leave_out(NEVER[name], "".join(_texts(element)))
+            self._leave_out(NEVER[name], "".join(texts_of(element)))
             return
         types, classes = types_of(element), element.get("class") or ""
         if self._page_marker(element, types, classes):
             return
-        if _LINE_CLASS.search(classes) and re.fullmatch(r"\s*\d{1,5}\s*", "".join(_texts(element))):
-            self._leave_out("line number", "".join(_texts(element)))
+        if _LINE_CLASS.search(classes) and re.fullmatch(r"\s*\d{1,5}\s*", "".join(texts_of(element))):
+            self._leave_out("line number", "".join(texts_of(element)))
             return
         reason = self._why_hidden(element)
         if name == "br":
@@ -256,7 +324,13 @@ class Walker:
             self._inline(element, context, types, classes, reason)
 
     def _enter(
-        self, element: etree._Element, name: str, context: _Context, types: frozenset[str], classes: str, reason: str
+        self,
+        element: etree._Element,
+        name: str,
+        context: _Context,
+        types: frozenset[str],
+        classes: str,
+        reason: str,
     ) -> _Context:
         """The context inside a block-level element."""
         inner = replace(context, types=context.types | types, list_marker="")
@@ -271,13 +345,20 @@ class Walker:
             level = element.get("aria-level") or "2"
             return replace(inner, kind="heading", level=int(level) if level.isdigit() else 2)
         is_note = bool(types & {"footnote", "endnote", "rearnote", "note"}) or (
-            element.get("id") in self.notes and name in ("li", "p", "div", "aside", "dd", "section", "td", "tr")
+            element.get("id") in self.notes
+            and name in ("li", "p", "div", "aside", "dd", "section", "td", "tr")
         )
-        if not is_note and _NOTE_CLASS.search(classes) and name in ("div", "aside", "p", "section", "li", "ol", "ul"):
+        if (
+            not is_note
+            and _NOTE_CLASS.search(classes)
+            and name in ("div", "aside", "p", "section", "li", "ol", "ul")
+        ):
             is_note = bool(element.xpath(".//*[local-name()='a'][@href]")) or name == "aside"
         if is_note:
             return replace(inner, kind="note", quoted="note", skip=inner.skip or "note")
-        if name == "nav" and (types & {"toc", "landmarks", "page-list", "loi", "lot", "lov", "loa"} or not types):
+        if name == "nav" and (
+            types & {"toc", "landmarks", "page-list", "loi", "lot", "lov", "loa"} or not types
+        ):
             return replace(inner, kind="toc", quoted="toc", skip=inner.skip or "contents")
         if name == "hgroup" or (name == "header" and _is_heading_group(element)):
             self._counter += 1
@@ -285,7 +366,11 @@ class Walker:
             return replace(inner, kind="heading", group=self._counter, level=min(levels, default=2))
         if context.group and name in ("p", "div", "span"):
             return inner
-        if name in ("p", "div") and types & {"title", "subtitle", "ordinal", "bridgehead", "fulltitle"} and not _has_blocks(element):
+        if (
+            name in ("p", "div")
+            and types & {"title", "subtitle", "ordinal", "bridgehead", "fulltitle"}
+            and not _has_blocks(element)
+        ):
             return replace(inner, kind="subheading", level=max(3, context.level or 3))
         if name in ("section", "article", "div", "aside", "blockquote", "figure", "p", "main"):
             kind = ""
@@ -293,12 +378,16 @@ class Walker:
                 kind = "epigraph"
             elif "dedication" in types or _DEDICATION_CLASS.search(classes):
                 kind = "dedication"
-            elif types & {"letter", "diary-entry"} and "letter" in types or (_LETTER_CLASS.search(classes) and name == "blockquote"):
+            elif (types & {"letter", "diary-entry"} and "letter" in types) or (
+                _LETTER_CLASS.search(classes) and name == "blockquote"
+            ):
                 kind = "letter"
             if kind:
                 inner = replace(inner, kind=kind, quoted=kind)
         if types & {"poem", "verse", "song", "hymn", "lyrics"} or (
-            _VERSE_CLASS.search(classes) and name in ("div", "blockquote", "section", "figure") and _has_blocks(element)
+            _VERSE_CLASS.search(classes)
+            and name in ("div", "blockquote", "section", "figure")
+            and _has_blocks(element)
         ):
             self._counter += 1
             return replace(inner, verse=self._counter)
@@ -314,29 +403,57 @@ class Walker:
         if name in ("p", "div") and context.kind == "list_item":
             first = element.getprevious() is None and not (element.getparent().text or "").strip()  # type: ignore[union-attr]
             return replace(inner, list_marker=context.list_marker if first else "")
-        if name == "figcaption" or name == "caption" or (_CAPTION_CLASS.search(classes) and not _has_blocks(element)):
+        if (
+            name == "figcaption"
+            or name == "caption"
+            or (_CAPTION_CLASS.search(classes) and not _has_blocks(element))
+        ):
             return replace(inner, kind="caption", skip=inner.skip or "caption")
         if name == "pre":
             if _is_prose(element):
                 self._counter += 1
                 return replace(inner, kind="verse", preformatted=True, verse=self._counter)
             return replace(inner, kind="code", skip=inner.skip or "code", preformatted=True)
-        if name in ("p", "div", "section", "article", "main", "body", "header", "footer", "address", "center"):
-            kind = inner.quoted or ("list_item" if context.kind == "list_item" and name in ("p", "div") else "paragraph")
+        if name in (
+            "p",
+            "div",
+            "section",
+            "article",
+            "main",
+            "body",
+            "header",
+            "footer",
+            "address",
+            "center",
+        ):
+            kind = inner.quoted or (
+                "list_item" if context.kind == "list_item" and name in ("p", "div") else "paragraph"
+            )
             return replace(inner, kind=kind)
         return inner
 
     def _inline(
-        self, element: etree._Element, context: _Context, types: frozenset[str], classes: str, reason: str, *, ruby: bool = False
+        self,
+        element: etree._Element,
+        context: _Context,
+        types: frozenset[str],
+        classes: str,
+        reason: str,
+        *,
+        ruby: bool = False,
     ) -> None:
         builder = self._builder
         start = builder.length
         name = local(element)
         identity = element.get("id")
-        if identity in self.notes and start < 8 and context.kind in ("paragraph", "list_item", "quote", "note"):
+        if (
+            identity in self.notes
+            and start < 8
+            and context.kind in ("paragraph", "list_item", "quote", "note")
+        ):
             builder.note = True
         skip = reason
-        text = "".join(_texts(element))
+        text = "".join(texts_of(element))
         if not skip and name == "a":
             if types & {"noteref", "glossref"} and "noteref" in types:
                 skip = "note mark"
@@ -344,9 +461,9 @@ class Walker:
                 skip = "link back"
             elif element.get("href") and _is_note_mark(element, text, self.note_target):
                 skip = "note mark"
-        elif not skip and "noteref" in types:
-            skip = "note mark"
-        elif not skip and name == "sup" and not self._link_depth and _is_bare_mark(text, builder.text()[-12:]):
+        elif (not skip and "noteref" in types) or (
+            not skip and name == "sup" and not self._link_depth and _is_bare_mark(text, builder.text()[-12:])
+        ):
             skip = "note mark"
         linked = name == "a" and bool(element.get("href"))
         language = language_tag(language_of(element))
@@ -379,8 +496,8 @@ class Walker:
 
     def _reading(self, element: etree._Element) -> None:
         """Ruby text: what is said in place of the base before it."""
-        reading = "".join(t for t in _texts(element, without=("rp",)))
-        everything = "".join(_texts(element))
+        reading = "".join(t for t in texts_of(element, without=("rp",)))
+        everything = "".join(texts_of(element))
         self._leave_out("reading (said in place of its base)", everything)
         reading = "".join(reading.split())
         if self._ruby and reading:
@@ -393,11 +510,17 @@ class Walker:
 
     def _page_marker(self, element: etree._Element, types: frozenset[str], classes: str) -> bool:
         identity = element.get("id") or ""
-        text = "".join(_texts(element)).strip()
+        text = "".join(texts_of(element)).strip()
         is_marker = "pagebreak" in types or (
-            _PAGE_CLASS.search(classes) is not None and re.fullmatch(r"[\[({]?\s*(?:(?:pg|page|p)\.?\s*)?[\dA-Za-z]{0,8}\s*[\])}]?", text, re.I) is not None
+            _PAGE_CLASS.search(classes) is not None
+            and re.fullmatch(r"[\[({]?\s*(?:(?:pg|page|p)\.?\s*)?[\dA-Za-z]{0,8}\s*[\])}]?", text, re.I)
+            is not None
         )
-        if not is_marker and identity in self.pages and (not text or text.strip("[]") == self.pages[identity]):
+        if (
+            not is_marker
+            and identity in self.pages
+            and (not text or text.strip("[]") == self.pages[identity])
+        ):
             is_marker = True
         if not is_marker:
             if identity in self.pages:
@@ -413,9 +536,18 @@ class Walker:
 
     def _image(self, element: etree._Element, context: _Context) -> None:
         alt = " ".join((element.get("alt") or "").split())
-        classes = (element.get("class") or "") + " " + ((element.getparent().get("class") or "") if element.getparent() is not None else "")  # type: ignore[union-attr]
+        classes = (
+            (element.get("class") or "")
+            + " "
+            + ((element.getparent().get("class") or "") if element.getparent() is not None else "")
+        )  # type: ignore[union-attr]
         follows = (element.tail or "").lstrip()[:1]
-        if len(alt) == 1 and alt.isalpha() and not self._builder.length and (follows.islower() or _DROPCAP_CLASS.search(classes)):
+        if (
+            len(alt) == 1
+            and alt.isalpha()
+            and not self._builder.length
+            and (follows.islower() or _DROPCAP_CLASS.search(classes))
+        ):
             self.flow.synthetic += 1
             self._builder.add(alt)  # a painted initial: without it the first word would lack its letter
             self._builder.page = self.page
@@ -442,7 +574,7 @@ class Walker:
         for child in element:
             name = local(child)
             if name in NEVER:
-                self._leave_out(NEVER[name], "".join(_texts(child)))
+                self._leave_out(NEVER[name], "".join(texts_of(child)))
             elif name:
                 self._collect(child, words)
             if child.tail:
@@ -454,7 +586,21 @@ class Walker:
         text = " ".join(" ".join(words).split())
         said = " ".join((element.get("alttext") or "").split())
         plain = all(
-            local(e) in ("math", "mrow", "mi", "mo", "mn", "mtext", "semantics", "mstyle", "mspace", "annotation", "annotation-xml", "")
+            local(e)
+            in (
+                "math",
+                "mrow",
+                "mi",
+                "mo",
+                "mn",
+                "mtext",
+                "semantics",
+                "mstyle",
+                "mspace",
+                "annotation",
+                "annotation-xml",
+                "",
+            )
             or local(e.getparent()) in ("annotation-xml",)  # type: ignore[arg-type]
             for e in element.iter()
         )
@@ -474,7 +620,10 @@ class Walker:
         rows = [e for e in element.iter() if local(e) == "tr"]
         widths = [sum(local(c) in ("td", "th") for c in row) for row in rows]
         nested = any(local(e) == "table" for e in element.iterdescendants())
-        longest = max((counted("".join(_texts(c))) for row in rows for c in row if local(c) in ("td", "th")), default=0)
+        longest = max(
+            (counted("".join(texts_of(c))) for row in rows for c in row if local(c) in ("td", "th")),
+            default=0,
+        )
         if not rows or max(widths) <= 1 or nested or longest > 600:
             self._children(element, inner)  # made for the layout: its text is ordinary text
             self._flush(inner)
@@ -489,15 +638,28 @@ class Walker:
             elif name in ("table", "thead", "tbody", "tfoot", "colgroup", "col", ""):
                 if name and row.text and row.text.strip():
                     self._stray(row.text, inner)
-            if name in ("tr", "thead", "tbody", "tfoot", "colgroup", "col", "caption", "td", "th", "") and row is not element:
+            if (
+                name in ("tr", "thead", "tbody", "tfoot", "colgroup", "col", "caption", "td", "th", "")
+                and row is not element
+            ):
                 parent = local(row.getparent()) if row.getparent() is not None else ""  # type: ignore[arg-type]
-                if row.tail and row.tail.strip() and parent in ("table", "thead", "tbody", "tfoot", "tr", "colgroup"):
+                if (
+                    row.tail
+                    and row.tail.strip()
+                    and parent in ("table", "thead", "tbody", "tfoot", "tr", "colgroup")
+                ):
                     self._stray(row.tail, inner)
                 if name == "tr" and row.text and row.text.strip():
                     self._stray(row.text, inner)
         for child in element.iterdescendants():
             parent = child.getparent()
-            if local(child) and parent is not None and local(parent) in ("table", "thead", "tbody", "tfoot", "tr") and local(child) not in ("tr", "thead", "tbody", "tfoot", "td", "th", "caption", "colgroup", "col"):
+            if (
+                local(child)
+                and parent is not None
+                and local(parent) in ("table", "thead", "tbody", "tfoot", "tr")
+                and local(child)
+                not in ("tr", "thead", "tbody", "tfoot", "td", "th", "caption", "colgroup", "col")
+            ):
                 self._element(child, inner)  # not where it may be, but text all the same
                 self._flush(inner)
 
@@ -525,7 +687,7 @@ class Walker:
                 if child.get("id"):
                     self._anchor(child.get("id") or "")
                 if name in NEVER:
-                    self._leave_out(NEVER[name], "".join(_texts(child)))
+                    self._leave_out(NEVER[name], "".join(texts_of(child)))
                 elif name != "br":
                     self._cell(child, context)
                     if self._builder.length and self._builder.last not in " \u2003\n":
@@ -582,7 +744,9 @@ class Walker:
             text,
             source=self.flow.name + (f"#{self._ids[-1]}" if self._ids else ""),
             page=self._builder.page or self.page,
-            language=context.language if language_base(context.language) != language_base(self.flow.language) else "",
+            language=context.language
+            if language_base(context.language) != language_base(self.flow.language)
+            else "",
             skip_reason=skip or context.skip,
             level=context.level if kind in ("heading", "subheading") else 0,
             types=context.types,
@@ -590,14 +754,14 @@ class Walker:
 
     def _flush(self, context: _Context) -> None:
         """End the block that is being built."""
-        builder, self._builder = self._builder, _Builder()
+        builder, self._builder = self._builder, Builder()
         text = builder.text()
         if text.strip():
             self._finish(builder, text, context)
         self.flow.blocks += builder.pending
         self._ids = []
 
-    def _finish(self, builder: _Builder, text: str, context: _Context) -> None:
+    def _finish(self, builder: Builder, text: str, context: _Context) -> None:
         kind, skip = context.kind, context.skip
         if builder.note and kind != "heading":
             kind, skip = "note", skip or "note"
@@ -606,7 +770,7 @@ class Walker:
             lines = [line.rstrip() for line in text.split("\n")]
             text = "\n".join(lines)
             spans = []
-        pieces = _pieces(text, spans, kind, verse=bool(context.verse), skip=skip)
+        pieces = pieces_of(text, spans, kind, verse=bool(context.verse), skip=skip)
         for number, (piece_kind, piece, piece_spans) in enumerate(pieces):
             block = self._block(piece_kind, piece, context, skip)
             block.page = builder.page or self.page
@@ -615,13 +779,25 @@ class Walker:
             block.group = context.group
             if number == 0 and context.list_marker and piece_kind == "list_item":
                 block.spans = [Span(0, 0, "say", context.list_marker), *block.spans]
-            if not is_speakable(piece) and piece_kind in ("paragraph", "heading", "subheading", "quote", "list_item") and not skip:
-                if _ORNAMENT.fullmatch(piece) and counted(piece) <= 40:
-                    block.kind, block.skip_reason = "scene_break", "scene break"
+            if (
+                (
+                    not is_speakable(piece)
+                    and piece_kind in ("paragraph", "heading", "subheading", "quote", "list_item")
+                    and not skip
+                )
+                and _ORNAMENT.fullmatch(piece)
+                and counted(piece) <= 40
+            ):
+                block.kind, block.skip_reason = "scene_break", "scene break"
             if piece_kind == "verse" and context.verse and "\n" not in piece:
                 block.group = context.verse
                 last = self.flow.blocks[-1] if self.flow.blocks else None
-                if last and last.kind == "verse" and last.group == context.verse and last.skip_reason == block.skip_reason:
+                if (
+                    last
+                    and last.kind == "verse"
+                    and last.group == context.verse
+                    and last.skip_reason == block.skip_reason
+                ):
                     shift = len(last.text) + 1
                     last.text += "\n" + block.text
                     last.spans += [replace(s, start=s.start + shift, end=s.end + shift) for s in block.spans]
@@ -653,7 +829,11 @@ def block_split(block: RawBlock, offset: int) -> tuple[RawBlock, RawBlock]:
     at = offset
     while at < len(block.text) and block.text[at].isspace():
         at += 1
-    left = replace(block, text=left_text, spans=[replace(s, end=min(s.end, len(left_text))) for s in block.spans if s.start < len(left_text)])
+    left = replace(
+        block,
+        text=left_text,
+        spans=[replace(s, end=min(s.end, len(left_text))) for s in block.spans if s.start < len(left_text)],
+    )
     right = replace(
         block,
         text=block.text[at:],
@@ -662,10 +842,16 @@ def block_split(block: RawBlock, offset: int) -> tuple[RawBlock, RawBlock]:
     return left, right
 
 
-def _pieces(text: str, spans: list[Span], kind: str, *, verse: bool, skip: str) -> list[tuple[str, str, list[Span]]]:
+def pieces_of(
+    text: str, spans: list[Span], kind: str, *, verse: bool, skip: str
+) -> list[tuple[str, str, list[Span]]]:
     """The blocks that one element's text makes: line breaks are lines of verse, new paragraphs or mere blanks."""
     lines = [(m.start(), m.end()) for m in re.finditer(r"[^\n]+", text)]
-    lines = [(s + len(text[s:e]) - len(text[s:e].lstrip()), s + len(text[s:e].rstrip())) for s, e in lines if text[s:e].strip()]
+    lines = [
+        (s + len(text[s:e]) - len(text[s:e].lstrip()), s + len(text[s:e].rstrip()))
+        for s, e in lines
+        if text[s:e].strip()
+    ]
     if not lines:
         return []
     if kind == "code":
@@ -678,9 +864,11 @@ def _pieces(text: str, spans: list[Span], kind: str, *, verse: bool, skip: str) 
         return [(kind, text[s:e], _shift(spans, s, e))]
     if kind in ("heading", "subheading"):
         return [_joined(text, spans, lines, kind, "\n")]
-    if kind in ("paragraph", "quote", "epigraph", "verse") and (verse or kind == "verse" or _is_verse(text, lines)):
+    if kind in ("paragraph", "quote", "epigraph", "verse") and (
+        verse or kind == "verse" or _is_verse(text, lines)
+    ):
         stanzas, groups = [], [[lines[0]]]
-        for before, line in zip(lines, lines[1:], strict=False):
+        for before, line in itertools.pairwise(lines):
             if text.count("\n", before[1], line[0]) > 1:
                 groups.append([])
             groups[-1].append(line)
@@ -688,7 +876,7 @@ def _pieces(text: str, spans: list[Span], kind: str, *, verse: bool, skip: str) 
             stanzas.append(_joined(text, spans, group, "verse", "\n"))
         return stanzas
     groups = [[lines[0]]]
-    for before, line in zip(lines, lines[1:], strict=False):
+    for before, line in itertools.pairwise(lines):
         if text.count("\n", before[1], line[0]) > 1:
             groups.append([])  # two breaks: a new paragraph
         groups[-1].append(line)
@@ -732,7 +920,7 @@ def _is_verse(text: str, lines: list[tuple[int, int]]) -> bool:
     return capital >= 0.7 * len(pieces) and closed <= 0.5 * len(pieces)
 
 
-def _texts(element: etree._Element, without: tuple[str, ...] = ()) -> list[str]:
+def texts_of(element: etree._Element, without: tuple[str, ...] = ()) -> list[str]:
     """All text in an element in order, without comments and processing instructions."""
     found = []
     if element.text and isinstance(element.tag, str):
@@ -740,7 +928,7 @@ def _texts(element: etree._Element, without: tuple[str, ...] = ()) -> list[str]:
     for child in element:
         if isinstance(child.tag, str):
             if local(child) not in without:
-                found += _texts(child, without)
+                found += texts_of(child, without)
         elif isinstance(child, etree._Entity):
             found.append(child.text or "")
         if child.tail:
@@ -760,7 +948,13 @@ def _is_heading_group(element: etree._Element) -> bool:
     for child in children:
         if local(child) in HEADINGS or local(child) in ("img", "a"):
             continue
-        if local(child) in ("p", "div") and types_of(child) & {"title", "subtitle", "ordinal", "fulltitle", "label"}:
+        if local(child) in ("p", "div") and types_of(child) & {
+            "title",
+            "subtitle",
+            "ordinal",
+            "fulltitle",
+            "label",
+        }:
             continue
         return False
     return len(children) > 1
@@ -769,9 +963,13 @@ def _is_heading_group(element: etree._Element) -> bool:
 def _list_marker(item: etree._Element) -> str:
     """What is said before an item of a numbered list; "" for lists without numbers."""
     parent = item.getparent()
-    if parent is None or local(parent) != "ol" or re.search(r"list-style(?:-type)?\s*:\s*none", parent.get("style") or ""):
+    if (
+        parent is None
+        or local(parent) != "ol"
+        or re.search(r"list-style(?:-type)?\s*:\s*none", parent.get("style") or "")
+    ):
         return ""
-    text = "".join(_texts(item)).lstrip()
+    text = "".join(texts_of(item)).lstrip()
     if re.match(r"(?:\d+|[IVXivx]+)[.):]\s", text):
         return ""  # the number is part of the text
     number = 1
@@ -801,7 +999,7 @@ def _is_prose(element: etree._Element) -> bool:
     """Is preformatted text prose or verse, and no code?"""
     if any(local(e) in ("code", "kbd", "samp", "var") for e in element.iterdescendants()):
         return False
-    text = "".join(_texts(element))
+    text = "".join(texts_of(element))
     letters = sum(c.isalpha() or c.isspace() for c in text)
     return bool(text) and letters / len(text) > 0.88 and not re.search(r"[{}<>;=\\|]|\(\)|::|->", text)
 
@@ -825,4 +1023,6 @@ def _is_bare_mark(text: str, before: str) -> bool:
     mark = text.strip()
     if not re.fullmatch(r"\d{1,3}|[*†‡§¶]{1,3}", mark):
         return False
-    return bool(re.search(r"[.,;:!?”’\"')\]]$|[^\W\d_]{4,}$|^[*†‡§¶]", before)) and not re.search(r"\b(?:cm|km|mm|dm|ft|in|yd|mi|sec)$", before)
+    return bool(re.search(r"[.,;:!?”’\"')\]]$|[^\W\d_]{4,}$|^[*†‡§¶]", before)) and not re.search(
+        r"\b(?:cm|km|mm|dm|ft|in|yd|mi|sec)$", before
+    )

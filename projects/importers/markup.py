@@ -32,7 +32,13 @@ class Tree:
 
 def text_decode(data: bytes, default: str = "utf-8") -> tuple[str, str]:
     """Bytes of a marked-up document as text, and the encoding. BOM first, then the declaration, then `default`."""
-    for mark, name in ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe\0\0", "utf-32"), (b"\0\0\xfe\xff", "utf-32"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16")):
+    for mark, name in (
+        (b"\xef\xbb\xbf", "utf-8-sig"),
+        (b"\xff\xfe\0\0", "utf-32"),
+        (b"\0\0\xfe\xff", "utf-32"),
+        (b"\xff\xfe", "utf-16"),
+        (b"\xfe\xff", "utf-16"),
+    ):
         if data.startswith(mark):
             return data.decode(name, "replace"), name
     if data[:4] in (b"<\0?\0", b"<\0h\0", b"<\0!\0"):
@@ -68,7 +74,9 @@ def _tidy(text: str, warnings: list[str], where: str) -> str:
             value = double or single
             if len(value) > 200 or "&" in value or "<" in value:
                 if "&" in value:
-                    raise ImportRefused("malformed_document", f"{where} declares nested entities, which is not allowed.")
+                    raise ImportRefused(
+                        "malformed_document", f"{where} declares nested entities, which is not allowed."
+                    )
                 continue
             own[name] = value
         text = text[: doctype.start()] + text[doctype.end() :]
@@ -95,7 +103,13 @@ def _tidy(text: str, warnings: list[str], where: str) -> str:
 
 def _xml_parser(*, recover: bool = False) -> etree.XMLParser:
     return etree.XMLParser(
-        resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False, recover=recover, remove_comments=False, encoding="utf-8"
+        resolve_entities=False,
+        no_network=True,
+        load_dtd=False,
+        huge_tree=False,
+        recover=recover,
+        remove_comments=False,
+        encoding="utf-8",
     )
 
 
@@ -175,7 +189,12 @@ def css_hidden(sheets: list[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for sheet in sheets:
         sheet = re.sub(r"/\*.*?\*/", "", sheet, flags=re.S)
-        sheet = re.sub(r"@media[^{]*\b(?:print|handheld|amzn-mobi|amzn-kf8)\b[^{]*\{(?:[^{}]*\{[^{}]*\})*[^{}]*\}", "", sheet, flags=re.S)
+        sheet = re.sub(
+            r"@media[^{]*\b(?:print|handheld|amzn-mobi|amzn-kf8)\b[^{]*\{(?:[^{}]*\{[^{}]*\})*[^{}]*\}",
+            "",
+            sheet,
+            flags=re.S,
+        )
         for selectors, body in _RULE.findall(sheet):
             reason = css_reason(body)
             for selector in selectors.split(","):

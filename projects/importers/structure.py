@@ -1,5 +1,6 @@
 """From blocks to chapters: where they begin, what they are called, what kind they are, and why."""
 
+import itertools
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,6 +13,15 @@ from .flow import Flow, RawBlock, block_join, block_split, counted
 
 MIN_COVERAGE = 0.995
 """Below this share of accounted characters the import warns."""
+
+
+def words_in(text: str) -> int:
+    """Words, and for scripts without blanks what would be words: two characters each."""
+    wide = len(_WIDE.findall(text))
+    return len(text.split()) if wide < 2 else max(len(text.split()), wide // 2)
+
+
+_WIDE = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
 
 
 @dataclass
@@ -35,7 +45,7 @@ class Draft:
         return [b for b in self.blocks if b.read]
 
     def words(self) -> int:
-        return sum(len(b.text.split()) for b in self.blocks if b.kind not in ("image", "toc"))
+        return sum(words_in(b.text) for b in self.blocks if b.kind not in ("image", "toc"))
 
 
 @dataclass
@@ -70,7 +80,26 @@ def title_words(text: str) -> list[str]:
     return words
 
 
-_SMALL = {w: str(i) for i, w in enumerate("zero one two three four five six seven eight nine ten eleven twelve".split())}
+_SMALL = {
+    w: str(i)
+    for i, w in enumerate(
+        [
+            "zero",
+            "one",
+            "two",
+            "three",
+            "four",
+            "five",
+            "six",
+            "seven",
+            "eight",
+            "nine",
+            "ten",
+            "eleven",
+            "twelve",
+        ]
+    )
+}
 
 
 def _same_title(a: str, b: str) -> bool:
@@ -103,9 +132,10 @@ def headings_settle(draft: Draft) -> None:
     seen = False
     for block in blocks:
         if block.kind == "heading":
-            if seen:
-                block.kind = "subheading"
-            elif block is not blocks[first] and not all(b.kind in _BEFORE_HEADING or not b.read for b in blocks[: blocks.index(block)]):
+            if seen or (
+                block is not blocks[first]
+                and not all(b.kind in _BEFORE_HEADING or not b.read for b in blocks[: blocks.index(block)])
+            ):
                 block.kind = "subheading"
             seen = True
 
@@ -142,6 +172,12 @@ def _title_run(blocks: list[RawBlock], first: int, title: str) -> list[int]:
         run = run if heading_number(" ".join(blocks[i].text for i in run)) and len(words) <= 3 else []
     if not run and blocks[first].kind == "heading":
         run = [first]
+        # "Chapter One" above "The Letter", where the contents name only the latter.
+        for index in range(first + 1, min(first + 3, len(blocks))):
+            if blocks[index].kind not in ("heading", "subheading") or not blocks[index].read:
+                break
+            if _same_title(_without_spans(blocks[index]), title):
+                return list(range(first, index + 1))
     if not run:
         return []
     # A heading that is but a number goes on in the heading right after it.
@@ -150,7 +186,12 @@ def _title_run(blocks: list[RawBlock], first: int, title: str) -> list[int]:
     found = heading_number(joined)
     if found and not found.rest and after < len(blocks):
         follower = blocks[after]
-        if follower.kind in ("heading", "subheading") and follower.read and not follower.group and not heading_number(follower.text):
+        if (
+            follower.kind in ("heading", "subheading")
+            and follower.read
+            and not follower.group
+            and not heading_number(follower.text)
+        ):
             run.append(after)
     return run
 
@@ -175,16 +216,28 @@ def drafts_by_headings(blocks: Sequence[RawBlock], book_title: str = "") -> list
     chapter, part = _chapter_level(blocks, sorted(set(levels)), book_title)
     drafts: list[Draft] = []
     for block in blocks:
-        if block.kind == "heading" and block.read and (block.level == chapter or (part and block.level == part)):
+        if (
+            block.kind == "heading"
+            and block.read
+            and (block.level == chapter or (part and block.level == part))
+        ):
             number_only = drafts and _is_open_title(drafts[-1], block)
             if not number_only:
                 is_part = block.level == part
-                drafts.append(Draft(_plain_title(block.text), depth=0 if is_part or not part else 1, group=is_part))
+                drafts.append(
+                    Draft(_plain_title(block.text), depth=0 if is_part or not part else 1, group=is_part)
+                )
             else:
                 drafts[-1].title = _plain_title(f"{drafts[-1].title}: {block.text}")
         elif not drafts:
             drafts.append(Draft("", listed=False))
-        elif block.kind == "heading" and block.read and block.level < chapter and block.level >= top and block.level != part:
+        elif (
+            block.kind == "heading"
+            and block.read
+            and block.level < chapter
+            and block.level >= top
+            and block.level != part
+        ):
             drafts.append(Draft(_plain_title(block.text)))
         drafts[-1].blocks.append(block)
     return drafts
@@ -196,14 +249,16 @@ def _is_open_title(draft: Draft, block: RawBlock) -> bool:
     if len(read) != 1 or read[0].kind != "heading" or read[0].level != block.level:
         return False
     found = heading_number(read[0].text)
-    return bool(found and not found.rest and not heading_number(block.text) and not looks_like_heading(block.text))
+    return bool(
+        found and not found.rest and not heading_number(block.text) and not looks_like_heading(block.text)
+    )
 
 
 def _chapter_level(blocks: Sequence[RawBlock], levels: list[int], book_title: str) -> tuple[int, int]:
     """The level of headings that begin chapters, and that of parts above them (0 = none)."""
     if len(levels) == 1:
         return levels[0], 0
-    for level, below in zip(levels, levels[1:], strict=False):
+    for level, below in itertools.pairwise(levels):
         sections = _sections(blocks, level)
         inner = [sum(b.kind == "heading" and b.level == below for b in s) for s in sections]
         if len(sections) == 1 and sum(inner) >= 2:
@@ -212,9 +267,23 @@ def _chapter_level(blocks: Sequence[RawBlock], levels: list[int], book_title: st
             if body <= 120 or _same_title(sections[0][0].text, book_title):
                 continue
             return level, 0
-        if len(sections) >= 2 and all(inner) and all(_before_first(s, below) == 0 for s in sections) and sum(inner) > len(sections):
+        if (
+            len(sections) >= 2
+            and all(inner)
+            and all(_before_first(s, below) == 0 for s in sections)
+            and sum(inner) > len(sections)
+        ):
             return below, level  # headings with nothing but headings under them are parts
-        labelled = sum(bool(re.match(r"(?:part|book|volume|teil|buch|partie|livre|tome|parte|libro|часть|книга|제?\s*\d+\s*부)\b", s[0].text, re.I)) for s in sections)
+        labelled = sum(
+            bool(
+                re.match(
+                    r"(?:part|book|volume|teil|buch|partie|livre|tome|parte|libro|часть|книга|제?\s*\d+\s*부)\b",
+                    s[0].text,
+                    re.I,
+                )
+            )
+            for s in sections
+        )
         if labelled and labelled >= len(sections) - 2 and sum(inner) >= labelled:
             return below, level
         return level, 0
@@ -271,7 +340,19 @@ _NOT_READ = {
 }  # fmt: skip
 _NOTES = frozenset({"endnotes", "footnotes", "rearnotes", "notes", "rearnote", "endnote", "footnote"})
 _FRONT = frozenset(
-    {"frontmatter", "dedication", "epigraph", "foreword", "preface", "introduction", "preamble", "halftitlepage", "titlepage", "prologue", "abstract"}
+    {
+        "frontmatter",
+        "dedication",
+        "epigraph",
+        "foreword",
+        "preface",
+        "introduction",
+        "preamble",
+        "halftitlepage",
+        "titlepage",
+        "prologue",
+        "abstract",
+    }
 )
 _BACK = frozenset({"backmatter", "afterword", "appendix", "conclusion", "epilogue", "postscript"})
 _CHAPTER_TYPES = frozenset({"chapter", "prologue", "epilogue", "subchapter"})
@@ -279,7 +360,8 @@ _PART_TYPES = frozenset({"part", "volume", "division"})
 
 _RIGHTS = re.compile(
     r"©|\(c\)\s*\d{4}|\bcopyright\b|all rights reserved|\bISBN\b|library of congress|first published|published by|printed in"
-    r"|no part of this|alle rechte|tous droits|todos los derechos|tutti i diritti|저작권|著作権|版权|발행일|펴낸",
+    r"|no part of this|alle rechte|tous droits|todos los derechos|tutti i diritti|저작권|著作権|版权|발행일|펴낸"
+    r"|זכויות|הוצאת|حقوق الطبع|جميع الحقوق|دار النشر|права защищены|издательство|wydawnictwo|prawa zastrzeżone",
     re.I,
 )
 _TITLES = {
@@ -317,14 +399,22 @@ def kinds_settle(drafts: list[Draft], about: About) -> None:
         own = types & frozenset(_NOT_READ)
         words = draft.words()
         if not draft.linear:
-            draft.kind, draft.included, draft.reason = "back_matter", False, "outside the reading order (linear=no)"
+            draft.kind, draft.included, draft.reason = (
+                "back_matter",
+                False,
+                "outside the reading order (linear=no)",
+            )
             continue
         if types & _NOTES:
             draft.kind, draft.included, draft.reason = "notes", False, "notes"
             continue
         if own and not types & (_CHAPTER_TYPES | {"dedication", "epigraph"}):
             reason = _NOT_READ[sorted(own)[0]]
-            draft.kind = "back_matter" if "backmatter" in types or (number > last_body and total > 2) else "front_matter"
+            draft.kind = (
+                "back_matter"
+                if "backmatter" in types or (number > last_body and total > 2)
+                else "front_matter"
+            )
             if any(b.kind in ("epigraph", "dedication") and b.read for b in draft.blocks):
                 for block in draft.blocks:  # the dedication on a title page is read all the same
                     if block.read and block.kind not in ("epigraph", "dedication"):
@@ -335,9 +425,16 @@ def kinds_settle(drafts: list[Draft], about: About) -> None:
         reason = _by_content(draft, number, total, first_body, last_body, about)
         if reason:
             draft.included, draft.reason = False, reason
-            draft.kind = "notes" if reason == "notes" else "front_matter" if number <= first_body and number < total / 2 else "back_matter"
+            draft.kind = (
+                "notes"
+                if reason == "notes"
+                else "front_matter"
+                if number <= first_body and number < total / 2
+                else "back_matter"
+            )
             continue
-        if types & _PART_TYPES and not types & _CHAPTER_TYPES or (draft.group and words <= 60):
+        draft.types = types
+        if words <= 60 and ((types & _PART_TYPES and not types & _CHAPTER_TYPES) or draft.group):
             draft.kind = "part"
         elif types & _CHAPTER_TYPES:
             draft.kind = "chapter"
@@ -352,6 +449,8 @@ def kinds_settle(drafts: list[Draft], about: About) -> None:
         if not any(is_speakable(b.text) and not b.skip_reason for b in draft.blocks):
             draft.included = False
             draft.reason = _silent_reason(draft)
+            if draft.kind == "chapter" and number < first_body:
+                draft.kind = "front_matter"
 
 
 def _silent_reason(draft: Draft) -> str:
@@ -377,7 +476,7 @@ def _common_types(blocks: list[RawBlock]) -> frozenset[str]:
 def _by_content(draft: Draft, number: int, total: int, first_body: int, last_body: int, about: About) -> str:
     """Why a chapter is left out, judged by what is in it and where it stands; "" if it is not."""
     read = draft.read()
-    words = sum(len(b.text.split()) for b in read)
+    words = sum(words_in(b.text) for b in read)
     text = " ".join(b.text for b in read)
     before, after = number < first_body or number == 0, number > last_body
     early, late = before or number <= max(2, total // 20), after or number >= total - max(3, total // 12)
@@ -393,33 +492,64 @@ def _by_content(draft: Draft, number: int, total: int, first_body: int, last_bod
     rights = len({m[0].casefold() for m in _RIGHTS.finditer(text)})
     if (early or late) and words < 600 and rights >= 2 and (before or after or words < 250):
         return "copyright page"
-    if (early or late) and words < 120 and (rights and re.search(r"©|ISBN|rights reserved", text, re.I)):
+    if (
+        (early or late)
+        and words < 120
+        and (
+            rights
+            and re.search(
+                r"©|ISBN|rights reserved|כל הזכויות|זכויות יוצרים|جميع الحقوق|무단|無断|禁止转载", text, re.I
+            )
+        )
+    ):
         return "copyright page"
     if early and before and _is_title_page(read, words, about):
         return "title page (said in the opening credits)"
     if _titled(draft.title, "notes") and late and len(read) > 2:
-        marked = sum(bool(re.match(r"\[?\d{1,4}[\].)]?\s|[*†‡]", b.text)) or b.kind in ("note", "list_item") for b in read)
+        marked = sum(
+            bool(re.match(r"\[?\d{1,4}[\].)]?\s|[*†‡]", b.text)) or b.kind in ("note", "list_item")
+            for b in read
+        )
         if marked >= 0.6 * (len(read) - 1):
             return "notes"
     if late and _titled(draft.title, "index"):
         lines = [b for b in read if b.kind != "heading"]
-        if len(lines) >= 8 and sum(bool(re.search(r"\d[\d–, -]*\.?$", b.text)) for b in lines) >= 0.5 * len(lines):
+        if len(lines) >= 8 and sum(bool(re.search(r"\d[\d–, -]*\.?$", b.text)) for b in lines) >= 0.5 * len(
+            lines
+        ):
             return "index"
     if (after or late) and _titled(draft.title, "bibliography"):
         lines = [b for b in read if b.kind != "heading"]
-        if lines and sum(bool(re.search(r"\b(?:1[5-9]|20)\d\d\b", b.text)) for b in lines) >= 0.4 * len(lines):
+        if lines and sum(bool(re.search(r"\b(?:1[5-9]|20)\d\d\b", b.text)) for b in lines) >= 0.4 * len(
+            lines
+        ):
             return "bibliography"
-    if late and after and _titled(draft.title, "acknowledgements") and re.search(r"\bthank|\bgrateful|\bdank|merci|gracias|grazie|감사|感謝", text, re.I):
+    if (
+        late
+        and after
+        and _titled(draft.title, "acknowledgements")
+        and re.search(r"\bthank|\bgrateful|\bdank|merci|gracias|grazie|감사|感謝", text, re.I)
+    ):
         return "acknowledgements"
-    if before and early and _titled(draft.title, "acknowledgements") and words < 1500 and re.search(r"\bthank|\bgrateful|\bdank|merci|gracias|감사|感謝", text, re.I):
+    if (
+        before
+        and early
+        and _titled(draft.title, "acknowledgements")
+        and words < 1500
+        and re.search(r"\bthank|\bgrateful|\bdank|merci|gracias|감사|感謝", text, re.I)
+    ):
         return "acknowledgements"
     if (after or before) and words < 600 and _titled(draft.title, "about the author"):
         names = {w for a in about.authors for w in re.findall(r"\w{3,}", a.casefold())}
         if not names or names & set(re.findall(r"\w{3,}", text.casefold())):
             return "about the author"
-    if (after or before) and words < 400 and len(read) >= 2 and (_titled(draft.title, "also by the author") or _titled(read[0].text, "also by the author")):
-        if words / len(read) < 15:
-            return "also by the author"
+    if (
+        (after or before)
+        and words < 400
+        and len(read) >= 2
+        and (_titled(draft.title, "also by the author") or _titled(read[0].text, "also by the author"))
+    ) and words / len(read) < 15:
+        return "also by the author"
     return ""
 
 
@@ -427,12 +557,36 @@ def _is_title_page(read: list[RawBlock], words: int, about: About) -> bool:
     """Short, and hardly more than the book's title and the names on it."""
     if words > 80 or any(b.kind in ("dedication", "epigraph") for b in read):
         return False
-    known = set(re.findall(r"\w+", " ".join([about.title, about.subtitle, *about.authors, about.translator, about.publisher, about.year]).casefold()))
+    known = set(
+        re.findall(
+            r"\w+",
+            " ".join(
+                [about.title, about.subtitle, *about.authors, about.translator, about.publisher, about.year]
+            ).casefold(),
+        )
+    )
     if not known:
         return False
     mine = re.findall(r"\w+", " ".join(b.text for b in read).casefold())
     title = re.findall(r"\w+", about.title.casefold())
-    loose = known | set("by a the of and novel translated from edition with illustrated written author vol volume or".split())
+    loose = known | {
+        "by",
+        "a",
+        "the",
+        "of",
+        "and",
+        "novel",
+        "translated",
+        "from",
+        "edition",
+        "with",
+        "illustrated",
+        "written",
+        "author",
+        "vol",
+        "volume",
+        "or",
+    }
     strange = sum(w not in loose for w in mine)
     named = bool(title) and all(w in mine for w in title)
     return named and strange <= max(2, 0.3 * len(mine))
@@ -444,17 +598,35 @@ def _is_title_page(read: list[RawBlock], words: int, about: About) -> bool:
 def speakable_titles(draft: Draft, language: str) -> None:
     """Fill in the spoken form of the headings of a chapter."""
     for block in draft.blocks:
-        if block.kind in ("heading", "part_title") and block.read and block.spoken is None and not any(s.role == "say" for s in block.spans):
+        if (
+            block.kind in ("heading", "part_title")
+            and block.read
+            and block.spoken is None
+            and not any(s.role == "say" for s in block.spans)
+        ):
             text = _without_spans(block)
             block.spoken = heading_spoken(
-                text, language=block.language or language, kind="part_title" if draft.kind == "part" else "heading", chapter=draft.kind == "chapter"
+                text,
+                language=block.language or language,
+                kind="part_title" if _is_part(draft) else "heading",
+                chapter=draft.kind == "chapter",
             )
+
+
+def _is_part(draft: Draft) -> bool:
+    return draft.kind == "part" or bool(draft.types & _PART_TYPES and not draft.types & _CHAPTER_TYPES)
 
 
 def heading_from_contents(draft: Draft) -> None:
     """A chapter whose title stands only in the table of contents says it all the same."""
     read = draft.read()
-    if not read or not draft.listed or draft.kind not in ("chapter", "part") or not draft.included or not is_speakable(draft.title):
+    if (
+        not read
+        or not draft.listed
+        or draft.kind not in ("chapter", "part")
+        or not draft.included
+        or not is_speakable(draft.title)
+    ):
         return
     if any(b.kind == "heading" for b in read[:4]):
         return
@@ -507,8 +679,14 @@ def book_finish(
         if draft.kind == "chapter" and len([d for d in drafts if d.kind == "chapter"]) == 1:
             draft.title = title or fallback_title
         else:
-            draft.title = {"front_matter": "Front matter", "back_matter": "Back matter", "notes": "Notes"}.get(draft.kind, "") or (
-                title if draft.kind == "chapter" and len(drafts) == 1 else f"Chapter {1 + [d for d in drafts if d.kind == draft.kind].index(draft)}"
+            draft.title = {
+                "front_matter": "Front matter",
+                "back_matter": "Back matter",
+                "notes": "Notes",
+            }.get(draft.kind, "") or (
+                title
+                if draft.kind == "chapter" and len(drafts) == 1
+                else f"Chapter {1 + [d for d in drafts if d.kind == draft.kind].index(draft)}"
             )
     for draft in drafts:
         chapters.append(
@@ -526,7 +704,9 @@ def book_finish(
     gone = [*left_out, *(x for f in flows for x in f.left_out)]
     if coverage is None:
         kept = sum(counted(b.text) for f in flows for b in f.blocks) - sum(f.synthetic for f in flows)
-        coverage = min(1.0, (kept + sum(x.count for f in flows for x in f.left_out)) / total) if total else 1.0
+        coverage = (
+            min(1.0, (kept + sum(x.count for f in flows for x in f.left_out)) / total) if total else 1.0
+        )
     if coverage < MIN_COVERAGE:
         notes.append(f"Only {coverage:.1%} of the characters of the source are accounted for.")
     return ParsedBook(

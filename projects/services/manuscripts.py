@@ -6,7 +6,7 @@ import hashlib
 import logging
 import tempfile
 from pathlib import PurePath
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 from django.conf import settings
 from django.core.files.base import File
@@ -21,7 +21,7 @@ from projects.importers import registry
 from projects.importers.base import ImportRefused
 from projects.models import ManuscriptImport, Project, Voice
 from projects.services.books import TextLost, project_create
-from projects.work import WorkState, work_added
+from projects.work import WorkState, work_added, work_retry
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ def voice_default(language: str) -> Voice | None:
         v for v in Voice.objects.filter(project=None, retired_at=None).order_by("pk") if v.speaks(language)
     ]
     preferred = [v for v in voices if v.engine_voice == settings.DEFAULT_VOICE]
-    return (preferred or voices or [None])[0]
+    return next(iter(preferred or voices), None)
 
 
 def import_create(
@@ -91,7 +91,9 @@ def import_run(row: ManuscriptImport, dispatch_no: int) -> bool:
     """
     try:
         with default_storage.open(row.file_key, "rb") as file:
-            book = registry.book_parse(file, row.name, limit_bytes=settings.UPLOAD_LIMIT_BYTES)
+            book = registry.book_parse(
+                cast(BinaryIO, file), row.name, limit_bytes=settings.UPLOAD_LIMIT_BYTES
+            )
     except ImportRefused as exc:
         return _import_failed(row, dispatch_no, exc.code, str(exc))
     language = row.language or book.language
@@ -130,6 +132,16 @@ def _import_failed(row: ManuscriptImport, dispatch_no: int, code: str, detail: s
         )
         notify.library_changed(row.user.public_id)
     return bool(changed)
+
+
+@transaction.atomic
+def import_retry(row: ManuscriptImport) -> bool:
+    """Read a failed import's file once more; False if it is not failed (any more)."""
+    again = work_retry(row)
+    if again:
+        notify.library_changed(row.user.public_id)
+        work_added("imports")
+    return again
 
 
 @transaction.atomic

@@ -89,7 +89,9 @@ def document_include(document: Document, included: bool) -> None:
 
 
 @transaction.atomic
-def document_update(document: Document, *, title: str | None = None, included: bool | None = None) -> Document:
+def document_update(
+    document: Document, *, title: str | None = None, included: bool | None = None
+) -> Document:
     """Rename a chapter, take it into the audiobook or leave it out; what is None stays."""
     if title is not None and title != document.title:
         Document.objects.filter(pk=document.pk).update(title=title, version=F("version") + 1)

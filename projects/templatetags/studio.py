@@ -5,7 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from django import template
+from django.utils import timezone
+from django.utils.timesince import timesince
 from django.utils.translation import gettext, ngettext
+
+from projects.web.words import language_name
 
 register = template.Library()
 
@@ -68,6 +72,29 @@ def about(seconds: Any) -> str:
         return gettext("about %(n)d min") % {"n": round(number / 60)}
     n = number / 3600
     return ngettext("about %(n)s h", "about %(n)s h", round(n)) % {"n": f"{n:.1f}"}
+
+
+@register.filter
+def about_hours(hours: Any) -> str:
+    """Hours (a fraction) as `about` says them."""
+    number = _number(hours)
+    return "" if number is None else about(number * 3600)
+
+
+@register.filter
+def ago(moment: Any) -> str:
+    """How long ago in one unit; "just now" within the first minute."""
+    if not moment:
+        return ""
+    if (timezone.now() - moment).total_seconds() < 60:
+        return gettext("just now")
+    return gettext("%(time)s ago") % {"time": timesince(moment, depth=1)}
+
+
+@register.filter
+def language_names(tags: Any) -> str:
+    """Language tags as names, in order, separated by commas."""
+    return ", ".join(language_name(str(tag)) for tag in tags or ())
 
 
 @register.filter

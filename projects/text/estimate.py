@@ -8,7 +8,9 @@ WORDS_PER_MINUTE = 155  # alphabetic text, common narration speed (DEFAULTS "Hou
 CJK_CHARACTERS_PER_MINUTE = 325  # Korean, Japanese, Chinese: 300-350 characters a minute
 
 # Hangul, kana, Han and their extensions: counted by character, not by word
-_CJK = re.compile(r"[\u1100-\u11ff\u3040-\u30ff\u3130-\u318f\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]")
+_CJK = re.compile(
+    r"[\u1100-\u11ff\u3040-\u30ff\u3130-\u318f\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]"
+)
 _WORD = re.compile(r"[^\W_]+(?:['’\-][^\W_]+)*")
 
 

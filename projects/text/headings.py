@@ -13,6 +13,11 @@ _CHAPTER_WORD = {
     "no": "Kapittel", "uk": "Розділ", "fi": "Luku", "tr": "Bölüm", "ro": "Capitolul",
 }  # fmt: skip
 
+_PART_WORD = {
+    "en": "Part", "de": "Teil", "fr": "Partie", "es": "Parte", "it": "Parte", "pt": "Parte", "nl": "Deel", "ru": "Часть",
+    "pl": "Część", "cs": "Část", "sv": "Del", "da": "Del", "no": "Del",
+}  # fmt: skip
+
 CHAPTER_WORDS = (
     "chapter|chap|kapitel|chapitre|capítulo|capitulo|capitolo|hoofdstuk|глава|rozdział|kapitola|kapittel|розділ|luku|bölüm"
     "|capitolul|κεφάλαιο"
@@ -30,21 +35,46 @@ STANDING_TITLES = (
 
 _UNITS = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
 _ENGLISH_NUMBERS = {w: i for i, w in enumerate(_UNITS.split(), 1)}
-for _tens, _value in (("twenty", 20), ("thirty", 30), ("forty", 40), ("fifty", 50), ("sixty", 60), ("seventy", 70), ("eighty", 80), ("ninety", 90)):
+for _tens, _value in (
+    ("twenty", 20),
+    ("thirty", 30),
+    ("forty", 40),
+    ("fifty", 50),
+    ("sixty", 60),
+    ("seventy", 70),
+    ("eighty", 80),
+    ("ninety", 90),
+):
     _ENGLISH_NUMBERS[_tens] = _value
     for _one, _low in list(_ENGLISH_NUMBERS.items())[:9]:
         _ENGLISH_NUMBERS[f"{_tens}-{_one}"] = _ENGLISH_NUMBERS[f"{_tens} {_one}"] = _value + _low
 _ENGLISH_ORDINALS = {
     w: i
     for i, w in enumerate(
-        "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth".split(), 1
+        [
+            "first",
+            "second",
+            "third",
+            "fourth",
+            "fifth",
+            "sixth",
+            "seventh",
+            "eighth",
+            "ninth",
+            "tenth",
+            "eleventh",
+            "twelfth",
+            "thirteenth",
+            "fourteenth",
+        ],
+        1,
     )
 }
 _NUMBER_WORDS = {
     **_ENGLISH_NUMBERS,
-    **{w: i for i, w in enumerate("eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf".split(), 1)},
-    **{w: i for i, w in enumerate("un deux trois quatre cinq six sept huit neuf dix onze douze".split(), 1)},
-    **{w: i for i, w in enumerate("uno dos tres cuatro cinco seis siete ocho nueve diez once doce".split(), 1)},
+    **{w: i for i, w in enumerate(["eins", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun", "zehn", "elf", "zwölf"], 1)},
+    **{w: i for i, w in enumerate(["un", "deux", "trois", "quatre", "cinq", "six", "sept", "huit", "neuf", "dix", "onze", "douze"], 1)},
+    **{w: i for i, w in enumerate(["uno", "dos", "tres", "cuatro", "cinco", "seis", "siete", "ocho", "nueve", "diez", "once", "doce"], 1)},
     "premier": 1, "première": 1, "primero": 1, "primo": 1, "erstes": 1, "erster": 1, "первая": 1, "вторая": 2, "третья": 3,
     "ten": 10, "the first": 1, "the second": 2, "the third": 3, "the last": 0,
 }  # fmt: skip
@@ -55,10 +85,17 @@ _LABELLED = re.compile(
     re.I | re.S,
 )
 _ORDINAL_FIRST = re.compile(
-    rf"^(?P<number>(?:\d+\.|[^\W\d_]+))\s+(?P<word>{CHAPTER_WORDS}|{PART_WORDS})\b(?P<stop>\s*[.:,;—–-]*\s*)(?P<rest>.*)$", re.I | re.S
+    rf"^(?P<number>(?:\d+\.|[^\W\d_]+))\s+(?P<word>{CHAPTER_WORDS}|{PART_WORDS})\b(?P<stop>\s*[.:,;—–-]*\s*)(?P<rest>.*)$",
+    re.I | re.S,
 )
-_NUMBERED = re.compile(r"^(?P<number>\d{1,4}|[IVXLCDM]+)(?P<stop>\s*[.:)—–]+\s*|\s+-\s+|$)(?P<rest>.*)$", re.S)
-_EAST_ASIAN = re.compile(r"^第\s*[0-9０-９一二三四五六七八九十百千〇零壱弐参]+\s*[章回節节部卷巻話话篇編编幕集](?P<rest>.*)$|^제?\s*\d+\s*[장부화편권막](?P<rest2>.*)$", re.S)
+_NUMBERED = re.compile(
+    r"^(?P<number>\d{1,4}|[IVXLCDM]+)(?P<stop>\s*[.:)]+(?!\d)\s*|\s*[—–]\s+|—(?!\d)|\s+-\s+|$)(?P<rest>.*)$",
+    re.S,
+)
+_EAST_ASIAN = re.compile(
+    r"^第\s*[0-9０-９一二三四五六七八九十百千〇零壱弐参]+\s*[章回節节部卷巻話话篇編编幕集](?P<rest>.*)$|^제?\s*\d+\s*[장부화편권막](?P<rest2>.*)$",
+    re.S,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +144,11 @@ def looks_like_heading(line: str) -> bool:
         return False
     if _EAST_ASIAN.match(line):
         rest = next((g for g in _EAST_ASIAN.match(line).groups() if g), "")  # type: ignore[union-attr]
-        return len(rest) <= 40 and not re.search(r"[。.!?！？]$", rest) and not re.match(r"[에을를은는이가의과와로]", rest)
+        return (
+            len(rest) <= 40
+            and not re.search(r"[。.!?！？]$", rest)
+            and not re.match(r"[에을를은는이가의과와로]", rest)
+        )
     for pattern in (_LABELLED, _ORDINAL_FIRST):
         match = pattern.match(line)
         if match and number_value(match["number"]) is not None:
@@ -121,9 +162,15 @@ def looks_like_heading(line: str) -> bool:
             # "Part two of the plan failed." is a sentence; "Chapter 2. The Plan" and "CHAPTER II THE PLAN" are not.
             if rest[0].islower():
                 return False
-            if re.search(r"[,;]$", rest) or (rest.endswith(".") and len(rest.split()) > 9 and not rest.isupper()):
+            if re.search(r"[,;]$", rest) or (
+                rest.endswith(".") and len(rest.split()) > 9 and not rest.isupper()
+            ):
                 return False
-            return bool(stop) or rest.isupper() or (len(rest.split()) <= 8 and rest[0].isupper() and not rest.endswith("."))
+            return (
+                bool(stop)
+                or rest.isupper()
+                or (len(rest.split()) <= 8 and rest[0].isupper() and not rest.endswith("."))
+            )
     return bool(re.fullmatch(rf"(?:the\s+)?(?:{STANDING_TITLES})[.:]?", line, re.I)) and not line[0].islower()
 
 
@@ -133,7 +180,13 @@ def _with_stop(text: str, language: str) -> str:
         return text
     if text[-1] in "”’\"'»)」』）" and len(text) > 1 and text[-2] in ".!?…。！？":
         return text
-    return text + ("。" if language_base(language) in ("ja", "zh") else "।" if language_base(language) in ("hi", "mr") else ".")
+    return text + (
+        "。"
+        if language_base(language) in ("ja", "zh")
+        else "।"
+        if language_base(language) in ("hi", "mr")
+        else "."
+    )
 
 
 def _number_words(number: int, language: str) -> str | None:
@@ -159,14 +212,23 @@ def heading_spoken(text: str, *, language: str, kind: str = "heading", chapter: 
         if found and (index == 0 or found.word) and not re.match(r"\d{4}\b", line):
             words = _number_words(found.number, language)
             word = found.word
-            if not word and kind == "heading" and chapter:
+            if not word and kind == "part_title":
+                word = _PART_WORD.get(base, "")
+            elif not word and kind == "heading" and chapter:
                 word = _CHAPTER_WORD.get(base, "")
             if words and (word or found.number) and not _is_spelled(line):
-                label = f"{word.capitalize() if word.isupper() or not found.word else word} {words}" if word else words
+                label = (
+                    f"{word.capitalize() if word.isupper() or not found.word else word} {words}"
+                    if word
+                    else words
+                )
                 if base != "en" and not word:
                     label = words
                 rest = spoken_text(found.rest, language=language, kind=kind) if found.rest else ""
-                said.append(_with_stop(label[:1].upper() + label[1:], language) + (" " + _with_stop(rest, language) if rest else ""))
+                said.append(
+                    _with_stop(label[:1].upper() + label[1:], language)
+                    + (" " + _with_stop(rest, language) if rest else "")
+                )
                 continue
         say = spoken_text(line, language=language, kind=kind)
         if base == "en":
@@ -179,4 +241,8 @@ def heading_spoken(text: str, *, language: str, kind: str = "heading", chapter: 
 def _is_spelled(line: str) -> bool:
     """ "Chapter the Last", "Chapter Seven": words already, though perhaps in capitals."""
     match = _LABELLED.match(line) or _ORDINAL_FIRST.match(line)
-    return bool(match) and not re.fullmatch(r"\d+\.?|[IVXLCDMivxlcdm]+", match["number"]) and not (line.isupper() or ":" in line)  # type: ignore[index]
+    return (
+        bool(match)
+        and not re.fullmatch(r"\d+\.?|[IVXLCDMivxlcdm]+", match["number"])
+        and not (line.isupper() or ":" in line)
+    )  # type: ignore[index]

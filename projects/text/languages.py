@@ -50,7 +50,9 @@ def language_tag(value: str) -> str:
         return ""
     base, *rest = value.split("-")
     base = _ISO3.get(base.lower(), base.lower())
-    parts = [p.title() if len(p) == 4 and p.isalpha() else p.upper() if len(p) == 2 else p.lower() for p in rest]
+    parts = [
+        p.title() if len(p) == 4 and p.isalpha() else p.upper() if len(p) == 2 else p.lower() for p in rest
+    ]
     return "-".join([base, *parts])
 
 

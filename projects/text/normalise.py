@@ -22,10 +22,15 @@ _LIGATURES = {
     "ſ": "s", "ŉ": "'n", "…": "…",
 }  # fmt: skip
 _INVISIBLE = dict.fromkeys(
-    map(ord, "\u00ad\u200b\u2060\ufeff\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u061c\u180e\ufffc"),
+    map(
+        ord,
+        "\u00ad\u200b\u2060\ufeff\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u061c\u180e\ufffc",
+    ),
     None,
 )
-_FULLWIDTH = {code: code - 0xFEE0 for code in (*range(0xFF10, 0xFF1A), *range(0xFF21, 0xFF3B), *range(0xFF41, 0xFF5B))}
+_FULLWIDTH = {
+    code: code - 0xFEE0 for code in (*range(0xFF10, 0xFF1A), *range(0xFF21, 0xFF3B), *range(0xFF41, 0xFF5B))
+}
 _TABLE = {**{ord(k): v for k, v in _LIGATURES.items()}, **_INVISIBLE, **_FULLWIDTH}
 
 
@@ -33,12 +38,18 @@ def _characters(text: str) -> str:
     """Ligatures as letters, invisible marks gone, every blank an ordinary one, letters composed (NFC)."""
     if not text.isascii():
         text = unicodedata.normalize("NFC", text.translate(_TABLE))
-    return re.sub(r"\s+", " ", text).strip()
+    return " ".join(text.split())
+
+
+_MAYBE_PICTURE = re.compile(
+    "[\u00a6\u00a9\u00ae\u00b0\u0482\u0600-\u1fff\u200d\u20e3\u2100-\u2bff\u2e80-\u2fff\u3004-\u303f\u3190-\u33ff\u4dc0-\u4dff"
+    "\ua490-\uabff\ufd40-\ufe0f\uffe0-\uffff\U00010000-\U0010ffff]"
+)
 
 
 def _pictures(text: str) -> str:
     """Emoji and ornaments are not said. A joiner goes with them; one between letters stays (Persian, Hindi)."""
-    if text.isascii():
+    if text.isascii() or not _MAYBE_PICTURE.search(text):
         return text
     kept = [
         char
@@ -70,14 +81,17 @@ def _dashes(text: str) -> str:
 COMMON_RULES: tuple[Rule, ...] = (
     Rule("characters", _characters),
     Rule("pictures", _pictures),
-    Rule("emphasis", _emphasis),
-    Rule("dashes", _dashes),
+    Rule("emphasis", _emphasis, needs=("_", "*")),
+    Rule("dashes", _dashes, needs=("--",)),
 )
 """Rules of every language, before its own."""
 
 
+_LOOSE_STOP = re.compile(r"\s+([,.;:!?…])(?=\s|$|[”’\"'»)])")
+
+
 def _tidy(text: str) -> str:
-    return re.sub(r"\s+([,.;:!?…])(?=\s|$|[”’\"'»)])", r"\1", re.sub(r"\s+", " ", text)).strip()
+    return _LOOSE_STOP.sub(r"\1", " ".join(text.split()))
 
 
 @lru_cache(maxsize=128)
@@ -103,8 +117,11 @@ def spoken_text(
     kind of block: a numeral alone in a heading is a number.
     """
     said = spans_apply(text, spans) if spans else text
+    figures = any(map(str.isnumeric, said))
     for rule in rules_for(language):
-        if rule.name in without:
+        if rule.name in without or (rule.figures and not figures):
+            continue
+        if rule.needs and not any(needed in said for needed in rule.needs):
             continue
         if rule.headings_only and kind not in ("heading", "part_title", "subheading"):
             continue
@@ -121,7 +138,9 @@ class Change:
     after: str
 
 
-def changes_of(text: str, *, language: str, spans: Iterable[Span] = (), kind: str = "paragraph") -> list[Change]:
+def changes_of(
+    text: str, *, language: str, spans: Iterable[Span] = (), kind: str = "paragraph"
+) -> list[Change]:
     """The rules that changed a text, in order, each with the text before and after it."""
     said = spans_apply(text, spans)
     changes = []
@@ -133,5 +152,3 @@ def changes_of(text: str, *, language: str, spans: Iterable[Span] = (), kind: st
             changes.append(Change(rule.name, said, after))
         said = after
     return changes
-
-

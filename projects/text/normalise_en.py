@@ -13,9 +13,20 @@ from .numbers import (
 )
 from .rules import Rule, replacing
 
-_MONTHS = (
-    "January February March April May June July August September October November December".split()
-)
+_MONTHS = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+]
 _MONTH_SHORT = {m[:3]: m for m in _MONTHS} | {"Sept": "September"}
 _MONTH = r"(?:January|February|March|April|May|June|July|August|September|October|November|December)"
 _MONTH_ANY = r"(?:Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)"
@@ -30,7 +41,15 @@ _CURRENCY = {
     "₹": ("rupee", "rupees", "paisa", "paise"),
     "₩": ("won", "won", "", ""),
 }
-_MAGNITUDE = {"k": "thousand", "K": "thousand", "m": "million", "M": "million", "bn": "billion", "B": "billion", "b": "billion"}
+_MAGNITUDE = {
+    "k": "thousand",
+    "K": "thousand",
+    "m": "million",
+    "M": "million",
+    "bn": "billion",
+    "B": "billion",
+    "b": "billion",
+}
 
 _UNITS = {
     "km": "kilometre", "cm": "centimetre", "mm": "millimetre", "m": "metre", "kg": "kilogram", "mg": "milligram",
@@ -50,23 +69,203 @@ _UNIT_PLURALS = {
 }  # fmt: skip
 
 _NAMES_OF_RULERS = frozenset(
-    """Henry Edward Edouard Richard George James Charles William Elizabeth Mary Philip Felipe Louis Napoleon Pius
-    Leo Benedict Gregory Paul Clement Innocent Urban Alexander Nicholas Peter Ivan Catherine Frederick Friedrich
-    Wilhelm Ferdinand Alfonso Joseph Francis Franz Christian Gustav Gustavus Sixtus Julius Celestine Boniface Eugene
-    Adrian Callixtus Martin Victor Emmanuel Umberto Albert Leopold Baudouin Carol Haakon Olaf Harald Magnus Eric Erik
-    Canute Malcom Robert David Ptolemy Rameses Ramses Ramesses Amenhotep Thutmose Tutankhamun Seti Darius Xerxes
-    Artaxerxes Cyrus Antiochus Seleucus Constantine Theodosius Justinian Otto Rudolf Rudolph Maximilian Sigismund
-    Conrad Ladislaus Casimir Stanislaus Vladimir Basil Boris Fyodor Feodor Alexis Pedro Joao João Juan Manuel Sancho
-    Alonso Umberto Humbert Amadeus Selim Suleiman Murad Mehmed Mahmud Abdul Bayezid Ismail Abbas Margaret Anne Isabella
-    Isabel Joan Eleanor Maria Beatrix Juliana Wilhelmina Stephen Harold Ethelred Edmund Edgar Kenneth Duncan
-    Alfred John Honorius Lucius Marcus Tiberius Baldwin Amalric Raymond Thibault Hugh Theobald Tarquin Rama""".split()
+    [
+        "Henry",
+        "Edward",
+        "Edouard",
+        "Richard",
+        "George",
+        "James",
+        "Charles",
+        "William",
+        "Elizabeth",
+        "Mary",
+        "Philip",
+        "Felipe",
+        "Louis",
+        "Napoleon",
+        "Pius",
+        "Leo",
+        "Benedict",
+        "Gregory",
+        "Paul",
+        "Clement",
+        "Innocent",
+        "Urban",
+        "Alexander",
+        "Nicholas",
+        "Peter",
+        "Ivan",
+        "Catherine",
+        "Frederick",
+        "Friedrich",
+        "Wilhelm",
+        "Ferdinand",
+        "Alfonso",
+        "Joseph",
+        "Francis",
+        "Franz",
+        "Christian",
+        "Gustav",
+        "Gustavus",
+        "Sixtus",
+        "Julius",
+        "Celestine",
+        "Boniface",
+        "Eugene",
+        "Adrian",
+        "Callixtus",
+        "Martin",
+        "Victor",
+        "Emmanuel",
+        "Umberto",
+        "Albert",
+        "Leopold",
+        "Baudouin",
+        "Carol",
+        "Haakon",
+        "Olaf",
+        "Harald",
+        "Magnus",
+        "Eric",
+        "Erik",
+        "Canute",
+        "Malcom",
+        "Robert",
+        "David",
+        "Ptolemy",
+        "Rameses",
+        "Ramses",
+        "Ramesses",
+        "Amenhotep",
+        "Thutmose",
+        "Tutankhamun",
+        "Seti",
+        "Darius",
+        "Xerxes",
+        "Artaxerxes",
+        "Cyrus",
+        "Antiochus",
+        "Seleucus",
+        "Constantine",
+        "Theodosius",
+        "Justinian",
+        "Otto",
+        "Rudolf",
+        "Rudolph",
+        "Maximilian",
+        "Sigismund",
+        "Conrad",
+        "Ladislaus",
+        "Casimir",
+        "Stanislaus",
+        "Vladimir",
+        "Basil",
+        "Boris",
+        "Fyodor",
+        "Feodor",
+        "Alexis",
+        "Pedro",
+        "Joao",
+        "João",
+        "Juan",
+        "Manuel",
+        "Sancho",
+        "Alonso",
+        "Umberto",
+        "Humbert",
+        "Amadeus",
+        "Selim",
+        "Suleiman",
+        "Murad",
+        "Mehmed",
+        "Mahmud",
+        "Abdul",
+        "Bayezid",
+        "Ismail",
+        "Abbas",
+        "Margaret",
+        "Anne",
+        "Isabella",
+        "Isabel",
+        "Joan",
+        "Eleanor",
+        "Maria",
+        "Beatrix",
+        "Juliana",
+        "Wilhelmina",
+        "Stephen",
+        "Harold",
+        "Ethelred",
+        "Edmund",
+        "Edgar",
+        "Kenneth",
+        "Duncan",
+        "Alfred",
+        "John",
+        "Honorius",
+        "Lucius",
+        "Marcus",
+        "Tiberius",
+        "Baldwin",
+        "Amalric",
+        "Raymond",
+        "Thibault",
+        "Hugh",
+        "Theobald",
+        "Tarquin",
+        "Rama",
+    ]
 )
 _TITLES = r"(?:King|Queen|Pope|Emperor|Empress|Tsar|Tsarina|Czar|Kaiser|Sultan|Prince|Princess|Duke|Saint|St)"
-_NUMBERED = (
-    "Chapter Book Part Volume Vol Act Scene Canto Section Appendix Figure Fig Table Article Psalm Letter Stave"
-    " Lesson Stanza Verse Sonnet Ode Title Phase Stage Mark Type Class Grade Level Apollo Gemini Saturn Titan"
-    " Plate Map Note Number Day Week Year Episode Series Season Installment Fit"
-).split()
+_NUMBERED = [
+    "Chapter",
+    "Book",
+    "Part",
+    "Volume",
+    "Vol",
+    "Act",
+    "Scene",
+    "Canto",
+    "Section",
+    "Appendix",
+    "Figure",
+    "Fig",
+    "Table",
+    "Article",
+    "Psalm",
+    "Letter",
+    "Stave",
+    "Lesson",
+    "Stanza",
+    "Verse",
+    "Sonnet",
+    "Ode",
+    "Title",
+    "Phase",
+    "Stage",
+    "Mark",
+    "Type",
+    "Class",
+    "Grade",
+    "Level",
+    "Apollo",
+    "Gemini",
+    "Saturn",
+    "Titan",
+    "Plate",
+    "Map",
+    "Note",
+    "Number",
+    "Day",
+    "Week",
+    "Year",
+    "Episode",
+    "Series",
+    "Season",
+    "Installment",
+    "Fit",
+]
 
 
 def _web(match: re.Match[str]) -> str:
@@ -83,7 +282,14 @@ def _mail(match: re.Match[str]) -> str:
     user, _, host = match[0].partition("@")
 
     def say(part: str) -> str:
-        return re.sub(r"\s+", " ", part.replace(".", " dot ").replace("_", " underscore ").replace("-", " dash ").replace("+", " plus "))
+        return re.sub(
+            r"\s+",
+            " ",
+            part.replace(".", " dot ")
+            .replace("_", " underscore ")
+            .replace("-", " dash ")
+            .replace("+", " plus "),
+        )
 
     return f"{say(user)} at {say(host)}"
 
@@ -121,7 +327,13 @@ def _clock(match: re.Match[str]) -> str:
     if half:
         half = " " + half
     if minute == 0:
-        said = english_cardinal(hour) if half or second else f"{english_cardinal(hour)} o'clock" if 0 < hour <= 12 else f"{english_cardinal(hour)} hundred hours"
+        said = (
+            english_cardinal(hour)
+            if half or second
+            else f"{english_cardinal(hour)} o'clock"
+            if 0 < hour <= 12
+            else f"{english_cardinal(hour)} hundred hours"
+        )
     elif minute < 10:
         said = f"{english_cardinal(hour)} oh {english_cardinal(minute)}"
     else:
@@ -165,7 +377,11 @@ def _day_month(match: re.Match[str]) -> str:
 def _decade(match: re.Match[str]) -> str:
     number = int(match[1])
     if match[2] == "00s" or match[1].endswith("00"):
-        return english_cardinal(number // 100) + " hundreds" if number % 1000 else english_cardinal(number // 1000) + " thousands"
+        return (
+            english_cardinal(number // 100) + " hundreds"
+            if number % 1000
+            else english_cardinal(number // 1000) + " thousands"
+        )
     return english_plural(english_year(number))
 
 
@@ -182,7 +398,9 @@ _YEAR_BEFORE = re.compile(
 _QUANTITY_AFTER = re.compile(
     r"\s+(?:[a-z]+(?:s|men|people|feet|women|children|head|horse)\b|of\b|or so\b|thousand|hundred|million|per\b|miles|metre)"
 )
-_NOT_QUANTITY = re.compile(r"\s+(?:was|is|has|does|this|his|its|as|us|yes|perhaps|always|towards|across|unless|thus|plus|less)\b")
+_NOT_QUANTITY = re.compile(
+    r"\s+(?:was|is|has|does|this|his|its|as|us|yes|perhaps|always|towards|across|unless|thus|plus|less)\b"
+)
 
 
 def _year(match: re.Match[str]) -> str:
@@ -190,7 +408,11 @@ def _year(match: re.Match[str]) -> str:
     before, after = match.string[: match.start()], match.string[match.end() :]
     if _QUANTITY_AFTER.match(after) and not _NOT_QUANTITY.match(after):
         return match[0]
-    if _YEAR_BEFORE.search(before) or re.match(r"[.,;:!?)\]’'”\"]|\s+(?:was|is|and|to|when|the|she|he|they)\b|$", after) or 1500 <= number < 2100:
+    if (
+        _YEAR_BEFORE.search(before)
+        or re.match(r"[.,;:!?)\]’'”\"]|\s+(?:was|is|and|to|when|the|she|he|they)\b|$", after)
+        or 1500 <= number < 2100
+    ):
         return english_year(number)
     return match[0]
 
@@ -200,7 +422,9 @@ def _year_range(match: re.Match[str]) -> str:
     if len(second) == 2:
         if int(first[2:]) >= int(second):
             return match[0]
-        low = f"oh {english_cardinal(int(second))}" if second.startswith("0") else english_cardinal(int(second))
+        low = (
+            f"oh {english_cardinal(int(second))}" if second.startswith("0") else english_cardinal(int(second))
+        )
         return f"{english_year(int(first))} to {low}"
     return f"{english_year(int(first))} to {english_year(int(second))}"
 
@@ -222,7 +446,13 @@ def _vulgar(match: re.Match[str]) -> str:
     top, bottom = _VULGAR[sign]
     if not whole:
         return _fraction_words(top, bottom)
-    part = "a half" if (top, bottom) == (1, 2) else "a quarter" if (top, bottom) == (1, 4) else _fraction_words(top, bottom)
+    part = (
+        "a half"
+        if (top, bottom) == (1, 2)
+        else "a quarter"
+        if (top, bottom) == (1, 4)
+        else _fraction_words(top, bottom)
+    )
     return f"{english_cardinal(int(whole.replace(',', '')))} and {part}"
 
 
@@ -278,7 +508,11 @@ def _code(match: re.Match[str]) -> str:
     if re.fullmatch(r"\d+(?:st|nd|rd|th|s|d)", text):
         return text
     return " ".join(
-        english_cardinal(int(part)) if part.isdigit() and (len(part) < 4 and not (len(part) > 1 and part[0] == "0")) else english_digits(part) if part.isdigit() else part
+        english_cardinal(int(part))
+        if part.isdigit() and (len(part) < 4 and not (len(part) > 1 and part[0] == "0"))
+        else english_digits(part)
+        if part.isdigit()
+        else part
         for part in re.findall(r"\d+|[A-Za-z]+", text)
     )
 
@@ -305,21 +539,39 @@ def _numbered(match: re.Match[str]) -> str:
         return match[0]
     if len(numeral) == 1:
         # "Chapter I", never "Chapter I wrote": one letter needs a mark or an end after it.
-        if numeral not in "IVX" or not re.match(r"[.:,;)\]—–-]|\s*$|\s+(?:of|and|to|in which)\b|\s+[A-Z“‘\"]", after):
+        if numeral not in "IVX" or not re.match(
+            r"[.:,;)\]—–-]|\s*$|\s+(?:of|and|to|in which)\b|\s+[A-Z“‘\"]", after
+        ):
             return match[0]
-        if re.match(r"\s+[A-Z]", after) and numeral == "I" and not re.match(r"\s+[A-Z]{2}|\s+[A-Z]\w+\s+[A-Z]", after):
+        if (
+            re.match(r"\s+[A-Z]", after)
+            and numeral == "I"
+            and not re.match(r"\s+[A-Z]{2}|\s+[A-Z]\w+\s+[A-Z]", after)
+        ):
             return match[0]
     return f"{word}{match['gap']}{english_cardinal(value)}"
 
 
 def _ruler(match: re.Match[str]) -> str:
-    title, name, numeral, after = match["title"] or "", match["name"], match["numeral"], match.string[match.end() :]
+    title, name, numeral, after = (
+        match["title"] or "",
+        match["name"],
+        match["numeral"],
+        match.string[match.end() :],
+    )
     value = roman_value(numeral)
     if value is None or value > 40 or (name not in _NAMES_OF_RULERS and not title):
         return match[0]
-    if len(numeral) == 1 and numeral != "V" and not title and not re.match(r"\s*[.,;:!?)’”]|[’']s\b|\s*$|\s+of\b", after):
+    if (
+        len(numeral) == 1
+        and numeral != "V"
+        and not title
+        and not re.match(r"\s*[.,;:!?)’”]|[’']s\b|\s*$|\s+of\b", after)
+    ):
         return match[0]  # "Mary I saw yesterday"
-    if numeral in "DCLM" or (numeral == "X" and not title and name not in ("Leo", "Pius", "Charles", "Alfonso", "Benedict")):
+    if numeral in "DCLM" or (
+        numeral == "X" and not title and name not in ("Leo", "Pius", "Charles", "Alfonso", "Benedict")
+    ):
         return match[0]
     return f"{title}{name} the {english_ordinal(value)}"
 
@@ -378,8 +630,17 @@ def _doctor(match: re.Match[str]) -> str:
 def _saint(match: re.Match[str]) -> str:
     before, after = match.string[: match.start()], match.string[match.end() :]
     street = re.search(r"(?:[A-Z][\w’']*|\d(?:st|nd|rd|th)) $", before)
-    if re.match(r"\s+[A-Z]", after) and not (street and re.match(r"\s+(?:The|He|She|It|They|We|I|But|And|A|In|On|At)\b", after)):
-        if street and not re.search(r"\b(?:The|At|In|On|And|To|From|By|Of|Near|Saint|Mount|Sir|Church|Cathedral) $", before) and re.match(r"\s+[A-Z]\w+[.!?]?$", after) is None and re.match(r"\s+(?:in|and)\b", after):
+    if re.match(r"\s+[A-Z]", after) and not (
+        street and re.match(r"\s+(?:The|He|She|It|They|We|I|But|And|A|In|On|At)\b", after)
+    ):
+        if (
+            street
+            and not re.search(
+                r"\b(?:The|At|In|On|And|To|From|By|Of|Near|Saint|Mount|Sir|Church|Cathedral) $", before
+            )
+            and re.match(r"\s+[A-Z]\w+[.!?]?$", after) is None
+            and re.match(r"\s+(?:in|and)\b", after)
+        ):
             return "Street"
         return "Saint"
     return ("Street" if street else "Saint") + _keeps_stop(match)
@@ -394,15 +655,169 @@ def _hash(match: re.Match[str]) -> str:
 
 
 _COMMON = frozenset(
-    """the and not you all any can had her was one our out day get has him his how man new now old see two way who boy did
-    its let put say she too use very with that this have from they will what when were been into more some them then than
-    your much must never only over such take come here just like look make many most no yes so on in at to of it is he we
-    be do go if me my or up us as by an am oh ever every even always all
-    nothing something anything everything none left right stop help dead alive love hate keep away down back again still there
-    their which would could should about after before under great little good bad off why where dont cant wont
-    house night rain fell king queen lord lady sir madam time shall may might first last long own own other""".split()
+    [
+        "the",
+        "and",
+        "not",
+        "you",
+        "all",
+        "any",
+        "can",
+        "had",
+        "her",
+        "was",
+        "one",
+        "our",
+        "out",
+        "day",
+        "get",
+        "has",
+        "him",
+        "his",
+        "how",
+        "man",
+        "new",
+        "now",
+        "old",
+        "see",
+        "two",
+        "way",
+        "who",
+        "boy",
+        "did",
+        "its",
+        "let",
+        "put",
+        "say",
+        "she",
+        "too",
+        "use",
+        "very",
+        "with",
+        "that",
+        "this",
+        "have",
+        "from",
+        "they",
+        "will",
+        "what",
+        "when",
+        "were",
+        "been",
+        "into",
+        "more",
+        "some",
+        "them",
+        "then",
+        "than",
+        "your",
+        "much",
+        "must",
+        "never",
+        "only",
+        "over",
+        "such",
+        "take",
+        "come",
+        "here",
+        "just",
+        "like",
+        "look",
+        "make",
+        "many",
+        "most",
+        "no",
+        "yes",
+        "so",
+        "on",
+        "in",
+        "at",
+        "to",
+        "of",
+        "it",
+        "is",
+        "he",
+        "we",
+        "be",
+        "do",
+        "go",
+        "if",
+        "me",
+        "my",
+        "or",
+        "up",
+        "us",
+        "as",
+        "by",
+        "an",
+        "am",
+        "oh",
+        "ever",
+        "every",
+        "even",
+        "always",
+        "all",
+        "nothing",
+        "something",
+        "anything",
+        "everything",
+        "none",
+        "left",
+        "right",
+        "stop",
+        "help",
+        "dead",
+        "alive",
+        "love",
+        "hate",
+        "keep",
+        "away",
+        "down",
+        "back",
+        "again",
+        "still",
+        "there",
+        "their",
+        "which",
+        "would",
+        "could",
+        "should",
+        "about",
+        "after",
+        "before",
+        "under",
+        "great",
+        "little",
+        "good",
+        "bad",
+        "off",
+        "why",
+        "where",
+        "dont",
+        "cant",
+        "wont",
+        "house",
+        "night",
+        "rain",
+        "fell",
+        "king",
+        "queen",
+        "lord",
+        "lady",
+        "sir",
+        "madam",
+        "time",
+        "shall",
+        "may",
+        "might",
+        "first",
+        "last",
+        "long",
+        "own",
+        "own",
+        "other",
+    ]
 )
-_CAPS_RUN = re.compile(r"(?:\b[A-Z][A-Z’']+|\b[AIO])\b(?:[\s,;:—–-]+(?:\b[A-Z][A-Z’']+|\b[AIO])\b)+")
 _CAPS_WORD = re.compile(r"(?<![A-Za-z.&'’])[A-Z]{2,}(?:['’][A-Z]+)?(?![A-Za-z&]|\.[A-Z])")
 
 
@@ -411,11 +826,18 @@ def _sayable(word: str) -> bool:
     low = word.casefold().replace("’", "").replace("'", "")
     if low in _COMMON:
         return True
-    return len(low) >= 5 and bool(re.search("[aeiouy]", low)) and not re.search("[bcdfghjklmnpqrstvwxz]{5}", low)
+    return (
+        len(low) >= 5 and bool(re.search("[aeiouy]", low)) and not re.search("[bcdfghjklmnpqrstvwxz]{5}", low)
+    )
+
+
+_CAPS_PAIR = re.compile("[A-Z]{2}")
 
 
 def _shouting(text: str) -> str:
     """Words in capitals for stress are words. Letters that are said one by one (BBC, FBI) stay."""
+    if not _CAPS_PAIR.search(text):
+        return text
     letters = [c for c in text if c.isalpha()]
     if len(letters) > 8 and all(c.isupper() for c in letters) and len(text.split()) > 2:
         words = text.split()
@@ -440,7 +862,7 @@ def _numeral_alone(match: re.Match[str]) -> str:
 
 _SYMBOLS = (
     (re.compile(r"(?<=\w)\s*&\s*(?=\w)"), " and "),
-    (re.compile(r"(?<=\d)\s*[×x]\s*(?=\d)"), " by "),
+    (re.compile(r"(?<=\d)\s*×\s*(?=\d)"), " by "),
     (re.compile(r"\s\+\s"), " plus "),
     (re.compile(r"\s=\s"), " equals "),
     (re.compile(r"§\s*(?=\d)"), "section "),
@@ -463,10 +885,14 @@ def _symbols(text: str) -> str:
 _END = r"(?=[\s.,;:!?)\]’”\"'—–-]|$)"
 
 ENGLISH_RULES: tuple[Rule, ...] = (
-    replacing("email", r"\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+\b", _mail),
-    replacing("web_address", r"\b(?:https?://|www\.)[^\s<>“”\"]+", _web, flags=re.I),
+    replacing("email", r"\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+\b", _mail, needs=("@",)),
+    replacing(
+        "web_address", r"\b(?:https?://|www\.)[^\s<>“”\"]+", _web, flags=re.I, needs=("://", "www.", "WWW.")
+    ),
     Rule("shouting", _shouting),
-    replacing("numeral_heading", r"^([IVXLCDM]+)([.:]?)(?=$|[.:]\s|\s*[—–-])", _numeral_alone, headings_only=True),
+    replacing(
+        "numeral_heading", r"^([IVXLCDM]+)([.:]?)(?=$|[.:]\s|\s*[—–-])", _numeral_alone, headings_only=True
+    ),
     replacing("world_war", r"\b((?:First |Second )?World War|Vatican|Super Bowl) ([IVXL]+)\b", _world_war),
     replacing(
         "numbered_roman",
@@ -479,15 +905,15 @@ ENGLISH_RULES: tuple[Rule, ...] = (
         _ruler,
     ),
     replacing("months_short", rf"\b({_MONTH_ANY})\.?(\s)(?=\d)", _month_short),
-    replacing("doctor", r"\bDr\.", _doctor),
+    replacing("doctor", r"\bDr\.", _doctor, needs=("Dr.",)),
     replacing("doctor", r"\bDr(?= [A-Z])", "Doctor"),
-    replacing("saint", r"\bSt\.", _saint),
+    replacing("saint", r"\bSt\.", _saint, needs=("St.",)),
     replacing("saint", r"\bSt(?= [A-Z][a-z])", "Saint"),
-    replacing("titles", rf"\b({'|'.join(_TITLES_SPOKEN)})\.(?=\s|$|[”’\"'])", _title),
+    replacing("titles", rf"\b({'|'.join(_TITLES_SPOKEN)})\.(?=\s|$|[”’\"'])", _title, needs=(".",)),
     replacing("titles", r"\b(Mr|Mrs|Messrs|Prof|Capt)(?= [A-Z])", lambda m: _TITLES_SPOKEN[m[1]]),
     replacing("number_sign", r"(?<![\w&])#(\d+)\b", _hash),
     replacing("before_number", rf"\b({'|'.join(_BEFORE_NUMBER)})\.\s?(?=\d)", _before_number),
-    replacing("abbreviations", r"(?<!\w)&c\.?", lambda m: "et cetera" + _keeps_stop(m)),
+    replacing("abbreviations", r"(?<!\w)&c\.?", lambda m: "et cetera" + _keeps_stop(m), needs=("&c",)),
     replacing(
         "abbreviations",
         rf"(?<![\w.])({'|'.join(re.escape(w) for w in _WORDS_SPOKEN)})\.(?=[\s,;:!?)\]”’\"']|$)",
@@ -503,7 +929,9 @@ ENGLISH_RULES: tuple[Rule, ...] = (
     replacing("money", r"\b(\d+)p\b(?=[\s.,;!?])", lambda m: f"{m[1]} pence"),
     replacing("iso_date", r"\b(\d{4})-(\d\d)-(\d\d)\b", _iso_date),
     replacing("figures_date", r"(?<![\d.])(\d{1,2})([./-])(\d{1,2})\2(\d{4})\b(?!\.\d)", _figures_date),
-    replacing("phone", r"(?<![\d$.,-])(?:\+?\d{1,3}[ -])?(?:\(\d{3}\) ?|\d{3}[-. ])?\d{3}-\d{4}\b(?![\d-])", _phone),
+    replacing(
+        "phone", r"(?<![\d$.,-])(?:\+?\d{1,3}[ -])?(?:\(\d{3}\) ?|\d{3}[-. ])?\d{3}-\d{4}\b(?![\d-])", _phone
+    ),
     replacing(
         "clock",
         r"(?<![\d:.])(?P<h>\d{1,2}):(?P<m>\d\d)(?::(?P<s>\d\d))?(?:\s?(?P<half>[AaPp]\.?\s?[Mm]\b\.?))?(?![\d:])",
@@ -511,13 +939,25 @@ ENGLISH_RULES: tuple[Rule, ...] = (
     ),
     replacing("clock", r"\b(\d{1,2})\s?(?=[ap]\.?m\b)", lambda m: english_cardinal(int(m[1])) + " "),
     replacing("ratio", r"(?<![\d:.])(\d+):(\d+)(?![\d:])", lambda m: f"{m[1]} to {m[2]}"),
-    replacing("month_day", rf"\b(?P<month>{_MONTH}) (?P<day>\d{{1,2}})(?:st|nd|rd|th)?\b(?![:\d]|[.,]\d)", _month_day),
-    replacing("day_month", rf"\b(?P<day>\d{{1,2}})(?:st|nd|rd|th)? (?:of )?(?P<month>{_MONTH})\b", _day_month),
+    replacing(
+        "month_day",
+        rf"\b(?P<month>{_MONTH}) (?P<day>\d{{1,2}})(?:st|nd|rd|th)?\b(?![:\d]|[.,]\d)",
+        _month_day,
+    ),
+    replacing(
+        "day_month", rf"\b(?P<day>\d{{1,2}})(?:st|nd|rd|th)? (?:of )?(?P<month>{_MONTH})\b", _day_month
+    ),
     replacing("decade", r"\b(1\d\d0|20\d0)(s)\b", _decade),
     replacing("decade", r"(?<![\w])[’'‘](\d0)s\b", _short_decade),
     replacing("decade", r"\b([2-9]0)s\b", _short_decade),
-    replacing("short_year", r"(?<![\w])[’'](\d\d)\b(?![’'\d])", lambda m: english_cardinal(int(m[1])) if m[1][0] != "0" else f"oh {english_cardinal(int(m[1]))}"),
-    replacing("year_range", r"(?<![\d,.])(1\d{3}|20\d\d)\s?[–—-]\s?(1\d{3}|20\d\d|\d\d)\b(?![\d,.]\d)", _year_range),
+    replacing(
+        "short_year",
+        r"(?<![\w])[’'](\d\d)\b(?![’'\d])",
+        lambda m: english_cardinal(int(m[1])) if m[1][0] != "0" else f"oh {english_cardinal(int(m[1]))}",
+    ),
+    replacing(
+        "year_range", r"(?<![\d,.])(1\d{3}|20\d\d)\s?[–—-]\s?(1\d{3}|20\d\d|\d\d)\b(?![\d,.]\d)", _year_range
+    ),
     replacing("version", r"(?<![\w.])\d+(?:\.\d+){2,}\b", _version),
     replacing("percent", rf"({_NUM})\s?%", _percent),
     replacing(
@@ -525,7 +965,7 @@ ENGLISH_RULES: tuple[Rule, ...] = (
         rf"(?P<amount>(?<![\w.])(?:{_NUM}))(?P<dash>[ -]?)(?P<unit>{'|'.join(sorted(map(re.escape, _UNITS), key=len, reverse=True))})(?![\w/’'])",
         _unit,
     ),
-    Rule("symbols", _symbols),
+    Rule("symbols", _symbols, needs=tuple("&×+=§№°℃℉/©")),
     replacing("vulgar_fraction", rf"(\d+)?\s?([{''.join(_VULGAR)}])", _vulgar),
     replacing("fraction", r"(?<![\w/.,])(?:(\d+)[ -])?(\d{1,2})[/⁄](\d{1,3})(?![\w/]|[.,]\d)", _fraction),
     replacing("ordinal", r"\b(\d+(?:,\d{3})*)(?:st|nd|rd|th|d)\b", _ordinal),

@@ -27,7 +27,15 @@ def _numbers(language: str, *, thousands: str, point: str) -> tuple[Rule, ...]:
     return (replacing("number", pattern, say),)
 
 
-_MINUS = {"fr": "moins", "es": "menos", "it": "meno", "pt": "menos", "ru": "минус", "ko": "마이너스", "he": "מינוס"}
+_MINUS = {
+    "fr": "moins",
+    "es": "menos",
+    "it": "meno",
+    "pt": "menos",
+    "ru": "минус",
+    "ko": "마이너스",
+    "he": "מינוס",
+}
 _PERCENT = {
     "de": "Prozent", "fr": "pour cent", "es": "por ciento", "it": "per cento", "pt": "por cento", "nl": "procent",
     "pl": "procent", "cs": "procent", "sv": "procent", "da": "procent", "no": "prosent", "fi": "prosenttia",
@@ -49,7 +57,9 @@ def _money(signs: dict[str, str]) -> Rule:
     def say(match: re.Match[str]) -> str:
         return f"{match['a'] or match['b']} {signs[match['s'] or match['t']]}"
 
-    return replacing("money", rf"(?P<s>[{signs_any}])\s?(?P<a>{amount})|(?P<b>{amount})\s?(?P<t>[{signs_any}])", say)
+    return replacing(
+        "money", rf"(?P<s>[{signs_any}])\s?(?P<a>{amount})|(?P<b>{amount})\s?(?P<t>[{signs_any}])", say
+    )
 
 
 def _words(name: str, table: dict[str, str], *, before: str = r"(?<![\w.])") -> Rule:
@@ -94,28 +104,62 @@ _GERMAN = (
     _words(
         "abbreviations",
         {
-            "z. B.": "zum Beispiel", "z.B.": "zum Beispiel", "d. h.": "das heißt", "d.h.": "das heißt", "usw.": "und so weiter",
-            "u. a.": "unter anderem", "u.a.": "unter anderem", "bzw.": "beziehungsweise", "vgl.": "vergleiche",
-            "ca.": "circa", "Dr.": "Doktor", "Prof.": "Professor", "Hr.": "Herr", "Fr.": "Frau", "Nr.": "Nummer",
-            "evtl.": "eventuell", "ggf.": "gegebenenfalls", "sog.": "sogenannte", "Str.": "Straße", "St.": "Sankt",
-            "n. Chr.": "nach Christus", "v. Chr.": "vor Christus", "etc.": "et cetera", "u. s. w.": "und so weiter",
+            "z. B.": "zum Beispiel",
+            "z.B.": "zum Beispiel",
+            "d. h.": "das heißt",
+            "d.h.": "das heißt",
+            "usw.": "und so weiter",
+            "u. a.": "unter anderem",
+            "u.a.": "unter anderem",
+            "bzw.": "beziehungsweise",
+            "vgl.": "vergleiche",
+            "ca.": "circa",
+            "Dr.": "Doktor",
+            "Prof.": "Professor",
+            "Hr.": "Herr",
+            "Fr.": "Frau",
+            "Nr.": "Nummer",
+            "evtl.": "eventuell",
+            "ggf.": "gegebenenfalls",
+            "sog.": "sogenannte",
+            "Str.": "Straße",
+            "St.": "Sankt",
+            "n. Chr.": "nach Christus",
+            "v. Chr.": "vor Christus",
+            "etc.": "et cetera",
+            "u. s. w.": "und so weiter",
         },
     ),
     _money(_EURO["de"]),
     _percent("de"),
     replacing("date", rf"\b((?:am|vom|zum|dem|den|bis) )?(\d{{1,2}})\.\s({_GERMAN_MONTHS})\b", _german_date),
     replacing("year", r"(?<![\d.,])\b1[1-9]\d\d\b(?![\d.,]\d)", _german_year),
-    replacing("clock", r"\b(\d{1,2}):(\d\d) Uhr\b", lambda m: f"{m[1]} Uhr" + (f" {int(m[2])}" if int(m[2]) else "")),
+    replacing(
+        "clock", r"\b(\d{1,2}):(\d\d) Uhr\b", lambda m: f"{m[1]} Uhr" + (f" {int(m[2])}" if int(m[2]) else "")
+    ),
     *_numbers("de", thousands=".\u202f\u00a0", point=","),
 )
 _FRENCH = (
     _words(
         "abbreviations",
         {
-            "M.": "Monsieur", "MM.": "Messieurs", "Mme": "Madame", "Mmes": "Mesdames", "Mlle": "Mademoiselle",
-            "Dr": "Docteur", "Pr": "Professeur", "Me": "Maître", "etc.": "et cetera", "p. ex.": "par exemple",
-            "c.-à-d.": "c'est-à-dire", "cf.": "confer", "av. J.-C.": "avant Jésus-Christ", "apr. J.-C.": "après Jésus-Christ",
-            "n°": "numéro", "St": "Saint", "Ste": "Sainte",
+            "M.": "Monsieur",
+            "MM.": "Messieurs",
+            "Mme": "Madame",
+            "Mmes": "Mesdames",
+            "Mlle": "Mademoiselle",
+            "Dr": "Docteur",
+            "Pr": "Professeur",
+            "Me": "Maître",
+            "etc.": "et cetera",
+            "p. ex.": "par exemple",
+            "c.-à-d.": "c'est-à-dire",
+            "cf.": "confer",
+            "av. J.-C.": "avant Jésus-Christ",
+            "apr. J.-C.": "après Jésus-Christ",
+            "n°": "numéro",
+            "St": "Saint",
+            "Ste": "Sainte",
         },
     ),
     _money(_EURO["fr"]),
@@ -130,9 +174,20 @@ _SPANISH = (
     _words(
         "abbreviations",
         {
-            "Sr.": "Señor", "Sra.": "Señora", "Srta.": "Señorita", "Dr.": "Doctor", "Dra.": "Doctora", "Ud.": "Usted",
-            "Uds.": "Ustedes", "etc.": "etcétera", "p. ej.": "por ejemplo", "EE. UU.": "Estados Unidos", "D.": "Don",
-            "Dña.": "Doña", "núm.": "número", "pág.": "página",
+            "Sr.": "Señor",
+            "Sra.": "Señora",
+            "Srta.": "Señorita",
+            "Dr.": "Doctor",
+            "Dra.": "Doctora",
+            "Ud.": "Usted",
+            "Uds.": "Ustedes",
+            "etc.": "etcétera",
+            "p. ej.": "por ejemplo",
+            "EE. UU.": "Estados Unidos",
+            "D.": "Don",
+            "Dña.": "Doña",
+            "núm.": "número",
+            "pág.": "página",
         },
     ),
     _money(_EURO["es"]),
@@ -143,8 +198,14 @@ _ITALIAN = (
     _words(
         "abbreviations",
         {
-            "Sig.": "Signor", "Sig.ra": "Signora", "Dott.": "Dottor", "Dott.ssa": "Dottoressa", "Prof.": "Professor",
-            "ecc.": "eccetera", "pag.": "pagina", "S.": "San",
+            "Sig.": "Signor",
+            "Sig.ra": "Signora",
+            "Dott.": "Dottor",
+            "Dott.ssa": "Dottoressa",
+            "Prof.": "Professor",
+            "ecc.": "eccetera",
+            "pag.": "pagina",
+            "S.": "San",
         },
     ),
     _money(_EURO["it"]),
@@ -155,8 +216,14 @@ _PORTUGUESE = (
     _words(
         "abbreviations",
         {
-            "Sr.": "Senhor", "Sra.": "Senhora", "Dr.": "Doutor", "Dra.": "Doutora", "D.": "Dona", "etc.": "et cetera",
-            "p. ex.": "por exemplo", "pág.": "página",
+            "Sr.": "Senhor",
+            "Sra.": "Senhora",
+            "Dr.": "Doutor",
+            "Dra.": "Doutora",
+            "D.": "Dona",
+            "etc.": "et cetera",
+            "p. ex.": "por exemplo",
+            "pág.": "página",
         },
     ),
     _money(_EURO["pt"]),
@@ -164,7 +231,20 @@ _PORTUGUESE = (
     *_numbers("pt", thousands=".\u00a0\u202f", point=","),
 )
 _RUSSIAN = (
-    _words("abbreviations", {"т. е.": "то есть", "т.е.": "то есть", "т. д.": "так далее", "т.д.": "так далее", "т. п.": "тому подобное", "т.п.": "тому подобное", "г-н": "господин", "г-жа": "госпожа", "др.": "другие"}),
+    _words(
+        "abbreviations",
+        {
+            "т. е.": "то есть",
+            "т.е.": "то есть",
+            "т. д.": "так далее",
+            "т.д.": "так далее",
+            "т. п.": "тому подобное",
+            "т.п.": "тому подобное",
+            "г-н": "господин",
+            "г-жа": "госпожа",
+            "др.": "другие",
+        },
+    ),
     _percent("ru"),
     *_numbers("ru", thousands="\u00a0\u202f ", point=","),
 )
@@ -189,7 +269,9 @@ _KOREAN = (
     replacing(
         "number",
         r"(?<![A-Za-z\d.])(\d{1,3}(?:,\d{3})+|\d+)(?![\d.]\d)",
-        lambda m: (words_for(m[1].replace(",", ""), "ko") or m[0]).replace(" ", "") if len(m[1]) <= 16 else m[0],
+        lambda m: (
+            (words_for(m[1].replace(",", ""), "ko") or m[0]).replace(" ", "") if len(m[1]) <= 16 else m[0]
+        ),
     ),
 )
 
@@ -199,11 +281,16 @@ def _japanese_reading(match: re.Match[str]) -> str:
     return match[1]
 
 
-_JAPANESE = (replacing("reading_repeated", r"([\u3400-\u9fff々]+)[（(][\u3041-\u309fー]+[）)]", _japanese_reading),)
+_JAPANESE = (
+    replacing("reading_repeated", r"([\u3400-\u9fff々]+)[（(][\u3041-\u309fー]+[）)]", _japanese_reading),
+)
 
 
 def _plain(language: str, thousands: str = ".\u00a0\u202f ", point: str = ",") -> tuple[Rule, ...]:
-    return (*((_percent(language),) if language in _PERCENT else ()), *_numbers(language, thousands=thousands, point=point))
+    return (
+        *((_percent(language),) if language in _PERCENT else ()),
+        *_numbers(language, thousands=thousands, point=point),
+    )
 
 
 WORLD_RULES: dict[str, tuple[Rule, ...]] = {
@@ -230,4 +317,3 @@ WORLD_RULES: dict[str, tuple[Rule, ...]] = {
     "ar": _numbers("ar", thousands=",٬", point="."),
 }
 """By two-letter code. A language that is not here gets the common rules only: its figures go to the engine."""
-

@@ -12,6 +12,8 @@ class Rule:
     name: str
     act: Callable[[str], str]
     headings_only: bool = False
+    figures: bool = False  # acts only on texts with figures in them: others need not be searched
+    needs: tuple[str, ...] = ()  # acts only on texts with one of these in them
 
 
 def replacing(
@@ -21,7 +23,8 @@ def replacing(
     *,
     flags: int = 0,
     headings_only: bool = False,
+    needs: tuple[str, ...] = (),
 ) -> Rule:
     """A rule that replaces every match of a pattern. `by` may return the match unchanged."""
     compiled = re.compile(pattern, flags)
-    return Rule(name, lambda text: compiled.sub(by, text), headings_only)
+    return Rule(name, lambda text: compiled.sub(by, text), headings_only, r"\d" in pattern, needs)

@@ -20,7 +20,9 @@ SEGMENT_MAX_CHARS_CJK = 140
 SILENT_KINDS = frozenset({"scene_break"})
 """Blocks that are a pause and nothing else."""
 
-_CLAUSE = re.compile(r"[;:，、；：,،؛—–]+[”’\"'»)\]」』]*(?=\s|[^\x00-\u2fff])|[，、；：；，]+|[,;:—–]+[”’\"'»)\]]*(?=\s|$)")
+_CLAUSE = re.compile(
+    r"[;:，、；：,،؛—–]+[”’\"'»)\]」』]*(?=\s|[^\x00-\u2fff])|[，、；：；，]+|[,;:—–]+[”’\"'»)\]]*(?=\s|$)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,9 @@ def segment_block(
     if not text:
         return []
     spans = tuple(spans)
-    limit = max_chars or (SEGMENT_MAX_CHARS_CJK if language_base(language) in CJK_LANGUAGES else SEGMENT_MAX_CHARS)
+    limit = max_chars or (
+        SEGMENT_MAX_CHARS_CJK if language_base(language) in CJK_LANGUAGES else SEGMENT_MAX_CHARS
+    )
     cuts = _cuts(kind, text, language, spans, limit, spoken)
     drafts = []
     lines = spoken.split("\n") if spoken is not None else []
@@ -129,7 +133,9 @@ def _cuts(
         lines = _line_cuts(text)
         if spoken is not None and len(spoken.split("\n")) != len(lines):
             lines = [(lines[0][0], lines[-1][1])]
-        return [(start, end, "chapter_number" if kind != "scene_break" else "scene_break") for start, end in lines]
+        return [
+            (start, end, "chapter_number" if kind != "scene_break" else "scene_break") for start, end in lines
+        ]
     if kind in LINE_KINDS:
         pieces = []
         for start, end in _line_cuts(text):

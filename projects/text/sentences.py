@@ -23,22 +23,214 @@ _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 _LEFT_TOKEN = re.compile(r"[^\s“”‘\"«»()\[\]{}—–…]+$")
 
 _SPEECH = frozenset(
-    """said says say asked asks ask cried cries replied replies answered answers whispered shouted exclaimed
-    muttered murmured called returned added continued remarked observed demanded inquired enquired repeated
-    began interrupted growled gasped sighed laughed screamed yelled thought wondered snapped told went put
-    spoke declared responded retorted stammered suggested agreed protested insisted breathed groaned roared
-    sobbed hissed ejaculated interposed rejoined queried bellowed barked mumbled pleaded""".split()
+    [
+        "said",
+        "says",
+        "say",
+        "asked",
+        "asks",
+        "ask",
+        "cried",
+        "cries",
+        "replied",
+        "replies",
+        "answered",
+        "answers",
+        "whispered",
+        "shouted",
+        "exclaimed",
+        "muttered",
+        "murmured",
+        "called",
+        "returned",
+        "added",
+        "continued",
+        "remarked",
+        "observed",
+        "demanded",
+        "inquired",
+        "enquired",
+        "repeated",
+        "began",
+        "interrupted",
+        "growled",
+        "gasped",
+        "sighed",
+        "laughed",
+        "screamed",
+        "yelled",
+        "thought",
+        "wondered",
+        "snapped",
+        "told",
+        "went",
+        "put",
+        "spoke",
+        "declared",
+        "responded",
+        "retorted",
+        "stammered",
+        "suggested",
+        "agreed",
+        "protested",
+        "insisted",
+        "breathed",
+        "groaned",
+        "roared",
+        "sobbed",
+        "hissed",
+        "ejaculated",
+        "interposed",
+        "rejoined",
+        "queried",
+        "bellowed",
+        "barked",
+        "mumbled",
+        "pleaded",
+    ]
 )
 
 _STARTERS_EN = frozenset(
-    """the a an he she it they we you i this that these those there here then when where what who why how
-    his her its their our my your but and so or nor yet if in on at by for from with without after before
-    as while although though because since until now never no not yes some every everyone everybody everything
-    someone somebody something nobody nothing none all both each many most more much few such another other
-    only even just still once perhaps maybe however moreover meanwhile later soon suddenly finally again
-    two three one first next last let do did does is are was were can could will would shall should may
-    might must have has had which whose whom nevertheless therefore thus indeed to up down out over under
-    oh ah well""".split()
+    [
+        "the",
+        "a",
+        "an",
+        "he",
+        "she",
+        "it",
+        "they",
+        "we",
+        "you",
+        "i",
+        "this",
+        "that",
+        "these",
+        "those",
+        "there",
+        "here",
+        "then",
+        "when",
+        "where",
+        "what",
+        "who",
+        "why",
+        "how",
+        "his",
+        "her",
+        "its",
+        "their",
+        "our",
+        "my",
+        "your",
+        "but",
+        "and",
+        "so",
+        "or",
+        "nor",
+        "yet",
+        "if",
+        "in",
+        "on",
+        "at",
+        "by",
+        "for",
+        "from",
+        "with",
+        "without",
+        "after",
+        "before",
+        "as",
+        "while",
+        "although",
+        "though",
+        "because",
+        "since",
+        "until",
+        "now",
+        "never",
+        "no",
+        "not",
+        "yes",
+        "some",
+        "every",
+        "everyone",
+        "everybody",
+        "everything",
+        "someone",
+        "somebody",
+        "something",
+        "nobody",
+        "nothing",
+        "none",
+        "all",
+        "both",
+        "each",
+        "many",
+        "most",
+        "more",
+        "much",
+        "few",
+        "such",
+        "another",
+        "other",
+        "only",
+        "even",
+        "just",
+        "still",
+        "once",
+        "perhaps",
+        "maybe",
+        "however",
+        "moreover",
+        "meanwhile",
+        "later",
+        "soon",
+        "suddenly",
+        "finally",
+        "again",
+        "two",
+        "three",
+        "one",
+        "first",
+        "next",
+        "last",
+        "let",
+        "do",
+        "did",
+        "does",
+        "is",
+        "are",
+        "was",
+        "were",
+        "can",
+        "could",
+        "will",
+        "would",
+        "shall",
+        "should",
+        "may",
+        "might",
+        "must",
+        "have",
+        "has",
+        "had",
+        "which",
+        "whose",
+        "whom",
+        "nevertheless",
+        "therefore",
+        "thus",
+        "indeed",
+        "to",
+        "up",
+        "down",
+        "out",
+        "over",
+        "under",
+        "oh",
+        "ah",
+        "well",
+    ]
 )
 
 
@@ -69,7 +261,9 @@ _ENGLISH = Abbreviations(
         " rep pres supt insp det mme mlle sra fr bro msgr mgr esq. hr"
     )
     | _words("lieut sergt brig comdr commr atty dir ald fig figs mons"),
-    before_number=_words("no nos p pp fig figs vol vols ch chap chaps sec art par ver v vv l ll ed eds nr pt pts"),
+    before_number=_words(
+        "no nos p pp fig figs vol vols ch chap chaps sec art par ver v vv l ll ed eds nr pt pts"
+    ),
     inside=_words("vs viz cf e.g i.e eg ie ca approx al ibid op cit resp c.f seq"),
     either=_words(
         "etc inc ltd co corp bros jr sr esq a.m p.m am pm u.s u.k u.s.a u.n d.c ph.d m.d b.a m.a d.phil b.c a.d b.c.e"
@@ -119,7 +313,9 @@ _SPANISH = Abbreviations(
     ),
 )
 _ITALIAN = Abbreviations(
-    before_name=_words("sig sig.ra sigg dott dott.ssa prof prof.ssa ing avv geom on rev don s ss mons gen col cap"),
+    before_name=_words(
+        "sig sig.ra sigg dott dott.ssa prof prof.ssa ing avv geom on rev don s ss mons gen col cap"
+    ),
     before_number=_words("p pp pag pagg n nr vol cap art fig tel"),
     inside=_words("cfr es p.es ecc. ca i.e"),
     either=_words("ecc etc a.c d.c s.p.a s.r.l"),
@@ -185,9 +381,13 @@ ABBREVIATIONS: dict[str, Abbreviations] = {
     "cs": _CZECH,
 }
 
-_JA_CONTINUES = re.compile(r"\s*(?:と(?!き|ころ|ある)|って|という|とか|など|なんて|は|が|を|も|の|に|で|へ|、|だ|です)")
+_JA_CONTINUES = re.compile(
+    r"\s*(?:と(?!き|ころ|ある)|って|という|とか|など|なんて|は|が|を|も|の|に|で|へ|、|だ|です)"
+)
 _ZH_SPEECH = re.compile(r"[^。！？，；“「]{0,9}?(?:说|說|问|問|道|喊|叫|答|笑|嚷|喝|骂|罵|叹|嘆)")
-_KO_PARTICLE = re.compile(r"\s*(?:라고|이라고|라며|이라며|라는|이라는|하고|하며|라면서|하는|라니|이라니|하더니)")
+_KO_PARTICLE = re.compile(
+    r"\s*(?:라고|이라고|라며|이라며|라는|이라는|하고|하며|라면서|하는|라니|이라니|하더니)"
+)
 
 
 class SentenceSplitter(Protocol):
@@ -224,7 +424,31 @@ class PysbdSplitter:
 
 
 PYSBD_LANGUAGES = frozenset(
-    "am ar bg da de el en es fa fr hi hy it ja kk mr my nl pl ru sk ur zh".split(),
+    [
+        "am",
+        "ar",
+        "bg",
+        "da",
+        "de",
+        "el",
+        "en",
+        "es",
+        "fa",
+        "fr",
+        "hi",
+        "hy",
+        "it",
+        "ja",
+        "kk",
+        "mr",
+        "my",
+        "nl",
+        "pl",
+        "ru",
+        "sk",
+        "ur",
+        "zh",
+    ],
 )
 
 
@@ -326,7 +550,9 @@ class RuleSplitter:
         follows = text[place.right]
         if follows in CLOSERS and follows not in OPENERS:
             return False
-        if follows in ",;:、，；：،؛" or (follows in "-–—―" and not self._begins_after_dash(text, place.right)):
+        if follows in ",;:、，；：،؛" or (
+            follows in "-–—―" and not self._begins_after_dash(text, place.right)
+        ):
             return False
         if not _WORD.search(text[start : place.end]):
             return False  # nothing said yet: an ellipsis or a dash opens the sentence
@@ -350,9 +576,9 @@ class RuleSplitter:
             return not self._speech_follows(text, place)
         if last in "…‥" or place.marks.endswith(("..", ". .")):
             word = _WORD.match(text, self._skip_openers(text, place.right))
-            return not (word and word[0] in ("I", "I’m", "I'm", "I’ve", "I've", "I’ll", "I'll", "I’d", "I'd")) or bool(
-                place.close
-            )
+            return not (
+                word and word[0] in ("I", "I’m", "I'm", "I’ve", "I've", "I’ll", "I'll", "I’d", "I'd")
+            ) or bool(place.close)
         return self._judge_stop(text, start, place, first)
 
     def _judge_wide(self, text: str, start: int, place: _Place) -> bool:
@@ -394,8 +620,10 @@ class RuleSplitter:
         number_follows = bool(next_word) and next_word[0].isdigit()
         if bare in known.before_name and bare not in known.either and not (number_follows or starter):
             return False
-        if bare in known.before_number and (number_follows or re.match(r"[IVXLC]+\b", next_word)) and not (
-            bare == "no" and nothing_before and not number_follows
+        if (
+            bare in known.before_number
+            and (number_follows or re.match(r"[IVXLC]+\b", next_word))
+            and not (bare == "no" and nothing_before and not number_follows)
         ):
             return False
         if bare in known.inside:
@@ -404,7 +632,13 @@ class RuleSplitter:
             # "on Elm Dr. She left": a title is not followed by "She"; but "Fr. The" is rare enough to ask.
             return bool(starter and next_word and not nothing_before)
         if bare in known.either:
-            return True if starter or text[place.right] in "“‘\"«(" else None if next_word[:1].isupper() else False
+            return (
+                True
+                if starter or text[place.right] in '“‘"«('
+                else None
+                if next_word[:1].isupper()
+                else False
+            )
         if bare.isdigit():
             if nothing_before:
                 return False  # "1. Rope." a list number
@@ -423,19 +657,33 @@ class RuleSplitter:
             return None
         if token[:1].isupper() and len(bare) <= 4 and not starter and not nothing_before:
             return None
-        if not re.search("[aeiouyáéíóúàèìòùäöüâêîôûаеёиоуыэюяæøå]", bare) and bare.isalpha() and bare.isascii():
+        if (
+            not re.search("[aeiouyáéíóúàèìòùäöüâêîôûаеёиоуыэюяæøå]", bare)
+            and bare.isalpha()
+            and bare.isascii()
+        ):
             return None  # "Blvd", "hrs": not a word
         return True
 
     def _judge_initial(
-        self, text: str, start: int, place: _Place, token: str, next_word: str, starter: bool, nothing_before: bool
+        self,
+        text: str,
+        start: int,
+        place: _Place,
+        token: str,
+        next_word: str,
+        starter: bool,
+        nothing_before: bool,
     ) -> bool | None:
         """A single capital with a full stop: an initial, or the last word of a sentence."""
         before = _LEFT_TOKEN.search(text[start : place.start - len(token)].rstrip())
         previous = before[0] if before else ""
         if self.language == "en" and token.lstrip(OPENERS) == "I" and not nothing_before:
             return not (previous[:1].isupper() and previous.casefold() not in _STARTERS_EN) or starter
-        if len(next_word) == 1 and text[place.right + len(next_word) : place.right + len(next_word) + 1] == ".":
+        if (
+            len(next_word) == 1
+            and text[place.right + len(next_word) : place.right + len(next_word) + 1] == "."
+        ):
             return False  # "J. R. Whitlow"
         if nothing_before:
             return False
@@ -461,13 +709,25 @@ class RuleSplitter:
 
     def _speech_follows(self, text: str, place: _Place) -> bool:
         """“Are you coming?” Ann asked: the words after the quotation say who spoke."""
-        if self.language == "en" and place.close and place.close[-1] in "”’\"'" and text[place.right] not in OPENERS:
+        if (
+            self.language == "en"
+            and place.close
+            and place.close[-1] in "”’\"'"
+            and text[place.right] not in OPENERS
+        ):
             head = _WORD.findall(text, place.right, min(len(text), place.right + 60))[:5]
-            if head and (head[0].casefold() not in _STARTERS_EN or head[0] in ("I", "He", "She", "They", "We", "The")):
-                limit = 3 if head[0] in ("The", "Mr", "Mrs", "Miss", "Dr", "Captain", "Sir", "Lady", "Lord") else 2
+            if head and (
+                head[0].casefold() not in _STARTERS_EN or head[0] in ("I", "He", "She", "They", "We", "The")
+            ):
+                limit = (
+                    3
+                    if head[0] in ("The", "Mr", "Mrs", "Miss", "Dr", "Captain", "Sir", "Lady", "Lord")
+                    else 2
+                )
                 following = [w.casefold() for w in head[1:limit]]
                 return any(w in _SPEECH for w in following) and not any(
-                    h in "He She They We".split() and text[place.right :].startswith(h + " had") for h in head[:1]
+                    h in ["He", "She", "They", "We"] and text[place.right :].startswith(h + " had")
+                    for h in head[:1]
                 )
         if self.language == "ko" and place.close:
             return bool(_KO_PARTICLE.match(text, place.end))
@@ -501,7 +761,9 @@ def splitter_for(language: str) -> SentenceSplitter:
     return RuleSplitter(language)
 
 
-_LONG = 3_000  # characters: beyond this a paragraph is read in windows, so that time grows with its length only
+_LONG = (
+    3_000  # characters: beyond this a paragraph is read in windows, so that time grows with its length only
+)
 
 
 def sentence_ends(text: str, language: str) -> list[int]:

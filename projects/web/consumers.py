@@ -112,7 +112,9 @@ class _Request:
     """What django.contrib.auth.get_user wants of a request."""
 
     def __init__(self, session: Any) -> None:
-        self.session = type(session)(session.session_key)  # read anew: it may have ended since the handshake
+        self.session = session.__class__(
+            session.session_key
+        )  # read anew; the wrapped class, not the lazy one
         self.META: dict[str, str] = {}
 
 

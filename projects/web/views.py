@@ -32,7 +32,7 @@ from projects.access import (
 )
 from projects.failures import failure_words
 from projects.models import Document, ManuscriptImport, Project, Segment
-from projects.services.manuscripts import UploadRefused, import_create, import_dismiss
+from projects.services.manuscripts import UploadRefused, import_create, import_dismiss, import_retry
 from projects.services.projects import VoiceCannotSpeak, document_include, project_set_voice, project_update
 from projects.services.segments import EmptyText, StaleRevision, segment_edit_text
 from projects.web.forms import ACCEPT, ProjectForm, SegmentTextForm, UploadForm
@@ -50,6 +50,7 @@ class ImportRow:
         self.failure, self.remedy = (
             failure_words(row.failure_code, row.failure_detail) if row.failure_code else ("", "")
         )
+        self.may_retry = row.state == "failed"
         self.project_public_id = row.project.public_id if row.project else None
         self.version = row.dispatch_no * 10 + {"waiting": 0, "leased": 1}.get(row.state, 2)
 
@@ -103,8 +104,12 @@ def upload(request: HttpRequest) -> HttpResponse:
 
 @login_required
 def import_detail(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    """One import: the book once it is there, its row otherwise."""
+    """One import: the book once it is there, its row otherwise; a POST tries a failed one again."""
     row = access_import(request.user, public_id)  # type: ignore[arg-type]
+    if request.method == "POST":
+        import_retry(row)
+        row.refresh_from_db()
+        return render(request, "projects/_import_row.html", {"import": ImportRow(row)})
     if row.project is not None:
         return redirect("projects:project", row.project.public_id)
     return render(request, "projects/_import_row.html", {"import": ImportRow(row)})

@@ -2,6 +2,7 @@
 import htmx from "./htmx";
 import { address, current, desk, go } from "./current";
 import { edit, type StudioEditor } from "./editor";
+import { parse } from "./morph";
 import type { StudioPlayer } from "./player";
 import { say, toast } from "./words";
 
@@ -73,7 +74,7 @@ const ACTIONS: Record<string, (button: HTMLElement | null) => void> = {
     const here = current();
     if (here) player()?.play(here);
   },
-  stop: () => player()?.stop(),
+  stop: () => player()?.pause(),
   back: () => player()?.seekBy(-5),
   forward: () => player()?.seekBy(5),
   follow: () => player()?.toggleFollow(),
@@ -100,7 +101,7 @@ const ACTIONS: Record<string, (button: HTMLElement | null) => void> = {
       return;
     }
     const url = address("make", here);
-    if (url) void htmx.ajax("post", url, { source: "#inspector-body", target: "#inspector-body", swap: "none" });
+    if (url) void htmx.ajax("post", url, { source: "#inspector-body", target: "#inspector-body", swap: "none" }).catch(() => undefined);
   },
 };
 
@@ -131,6 +132,15 @@ export function listen(): void {
   document.addEventListener("htmx:afterRequest", (event) => {
     const { successful, requestConfig } = (event as CustomEvent<{ successful: boolean; requestConfig: { elt: Element } }>).detail;
     if (successful) requestConfig?.elt.closest?.<HTMLDialogElement>("dialog[open] .dialog-form")?.closest("dialog")?.close();
+  });
+  document.addEventListener("htmx:beforeSwap", (event) => {
+    // `<div data-toast="bad">why</div>` as an answer: said, and nothing on the page is replaced
+    const { detail } = event as CustomEvent<{ serverResponse: string; shouldSwap: boolean }>;
+    if (!detail.serverResponse?.includes("data-toast")) return;
+    const box = parse(detail.serverResponse).find((element) => element.hasAttribute("data-toast"));
+    if (!box) return;
+    detail.shouldSwap = false;
+    toast(box.textContent?.trim() ?? "", (box.getAttribute("data-toast") ?? "") as "bad", { key: "request" });
   });
   document.addEventListener("htmx:responseError", (event) => {
     const { status } = (event as CustomEvent<{ xhr: XMLHttpRequest }>).detail.xhr;

@@ -43,15 +43,19 @@ export function inspect(delay = 120): void {
     const home = body();
     if (!element || !home || editing()?.hasAttribute("data-dirty")) return;
     const url = address("inspect", element);
-    if (url) void htmx.ajax("get", url, { source: home, target: home, swap: "innerHTML" });
+    if (url) void intoInspector(url, document.body);
   }, delay);
 }
 
-/** Forget a fetch that is on its way: a form is about to stand there. */
-export function inspectNot(): void {
-  clearTimeout(asking);
+let expected = ""; // the newest address asked for; answers to older questions are not shown
+
+/** Fetch something into the inspector. Requests of one `source` wait for each other; only the last is shown. */
+export async function intoInspector(url: string, source: Element): Promise<void> {
   const home = body();
-  if (home) htmx.trigger(home, "htmx:abort");
+  if (!home) return;
+  clearTimeout(asking);
+  expected = url;
+  await htmx.ajax("get", url, { source, target: home, swap: "innerHTML" }).catch(() => undefined); // said by the error listeners
 }
 
 /** Make a sentence the current one. */
@@ -127,6 +131,10 @@ export function start(): void {
     // by the keyboard; a click says where
     if (element.matches(".seg:focus-visible:not([aria-current])")) select(element, { byHand: true });
   });
+  document.addEventListener("htmx:beforeSwap", (event) => {
+    const { detail } = event as CustomEvent<{ target: Element; shouldSwap: boolean; requestConfig: { verb: string; path: string } }>;
+    if (detail.target === body() && detail.requestConfig.verb === "get" && detail.requestConfig.path !== expected) detail.shouldSwap = false;
+  });
   // a push changed the current sentence: the inspector follows
   document.addEventListener(CHANGED, (event) => {
     const element = event.target as Element;
@@ -134,7 +142,7 @@ export function start(): void {
   });
   let first: HTMLElement | null = null;
   try {
-    const last = localStorage.getItem(`place:${desk()?.dataset.document}`);
+    const last = location.hash.slice(1) || localStorage.getItem(`place:${desk()?.dataset.document}`);
     first = last ? document.getElementById(last) : null;
   } catch {
     first = null;

@@ -2,14 +2,11 @@
  * Editing a sentence in the inspector. `<studio-editor data-segment="<uuid>">` wraps the form; while its words differ from
  * what was loaded, it and the sentence carry `data-dirty`, and pushes leave both alone.
  */
-import htmx from "./htmx";
-import { address, current, desk, editing, inspect, inspectNot } from "./current";
+import { address, current, desk, editing, inspect, intoInspector, show } from "./current";
 import { release } from "./morph";
 import { hush, say, toast } from "./words";
 
 let justSaved = false; // the focus goes back to the sentence, once
-
-const INSPECTOR = "#inspector-body";
 
 export class StudioEditor extends HTMLElement {
   private loaded = "";
@@ -110,8 +107,9 @@ export async function edit(element: HTMLElement | null = current(), words?: stri
   const inspector = document.getElementById("inspector");
   inspector?.setAttribute("data-open", "");
   inspector?.querySelector(".grip")?.setAttribute("aria-expanded", "true");
-  inspectNot();
-  await htmx.ajax("get", url, { source: INSPECTOR, target: INSPECTOR, swap: "innerHTML" });
+  const home = document.getElementById("inspector-body");
+  if (home) await intoInspector(url, home);
+  show(element); // the sheet of a narrow screen may cover it
   const editor = editing() as StudioEditor | null;
   if (words !== undefined && editor?.field) {
     editor.field.value = words;

@@ -38,12 +38,44 @@ function ours(name: string, element: Element): boolean {
   return OURS.has(name);
 }
 
+/** What stands in a sentence beside its words: marks. */
+function marksOf(element: Element): string {
+  let html = "";
+  for (const child of element.children) if (!child.classList.contains("t")) html += child.outerHTML;
+  return html;
+}
+
+/** The short way for a sentence, of which thousands may come: attributes, marks, and the words only if they differ. */
+function morphSegment(current: Element, next: Element): void {
+  for (const { name, value } of Array.from(next.attributes)) {
+    if (!ours(name, current) && current.getAttribute(name) !== value) current.setAttribute(name, value);
+  }
+  for (const { name } of Array.from(current.attributes)) {
+    if (!ours(name, current) && !next.hasAttribute(name)) current.removeAttribute(name);
+  }
+  const words = current.querySelector(":scope > .t");
+  const fresh = next.querySelector(":scope > .t");
+  if (!words || !fresh) {
+    current.replaceChildren(...Array.from(next.cloneNode(true).childNodes));
+    return;
+  }
+  if (words.textContent !== fresh.textContent) words.textContent = fresh.textContent;
+  if (marksOf(current) === marksOf(next)) return;
+  const marks = Array.from(next.children).filter((child) => child !== fresh);
+  current.replaceChildren(words, ...marks.map((mark) => document.importNode(mark, true)));
+}
+
 /** Put `next` where `current` stands. Returns what stands there afterwards, or null where nothing was done. */
 export function morph(current: Element, next: Element): Element | null {
   if (!mayReplace(current, next)) return null;
   if (current.hasAttribute("data-dirty")) {
     if (current.id) held.set(current.id, next);
     return null;
+  }
+  if (current.classList.contains("seg") && next.classList.contains("seg")) {
+    morphSegment(current, next);
+    current.dispatchEvent(new CustomEvent(CHANGED, { bubbles: true }));
+    return current;
   }
   const changed: Element[] = [];
   const result = Idiomorph.morph(current, next, {

@@ -1,5 +1,7 @@
 /** Peaks from the server: audiowaveform data, binary (version 1 or 2) or JSON. Values come back within -1 … 1. */
 
+const POINTS_A_SECOND = 100; // what the server stores, where an answer does not say
+
 export interface Peaks {
   /** Highest and lowest value per point, alternating: what wavesurfer takes as one channel. */
   values: Float32Array;
@@ -47,7 +49,9 @@ export function peaksFromJson(json: PeaksJson): Peaks {
     values[i] = (json.data[i + 1] ?? 0) / scale;
     values[i + 1] = (json.data[i] ?? 0) / scale;
   }
-  return { values, seconds: ((json.data.length / 2) * (json.samples_per_pixel ?? 1)) / (json.sample_rate ?? 1) };
+  const points = json.data.length / 2;
+  const perSecond = json.sample_rate && json.samples_per_pixel ? json.sample_rate / json.samples_per_pixel : POINTS_A_SECOND;
+  return { values, seconds: points / perSecond };
 }
 
 /** Fetch and read either form. */

@@ -66,7 +66,7 @@ export class StudioPlayer extends HTMLElement {
       if (["PageUp", "PageDown", "Home", "End"].includes(event.key)) this.letGo();
     });
     navigator.mediaSession?.setActionHandler("play", () => this.toggle());
-    navigator.mediaSession?.setActionHandler("pause", () => this.stop());
+    navigator.mediaSession?.setActionHandler("pause", () => this.pause());
     this.paint();
   }
 
@@ -98,8 +98,7 @@ export class StudioPlayer extends HTMLElement {
   /** Play from the current sentence, or pause; a paused sentence goes on where it stopped. */
   toggle(): void {
     if (this.phase !== "stopped") {
-      this.stop();
-      this.tell(say("paused"));
+      this.pause();
       return;
     }
     const here = current() ?? segments()[0];
@@ -126,6 +125,13 @@ export class StudioPlayer extends HTMLElement {
       return;
     }
     this.advance(element, 0, undefined, options.offset ?? 0);
+  }
+
+  /** Stop because somebody said so. */
+  pause(): void {
+    if (this.phase === "stopped") return;
+    this.stop();
+    this.tell(say("paused"));
   }
 
   /** Silence; the place is kept. */
@@ -346,11 +352,11 @@ export class StudioPlayer extends HTMLElement {
 
   private selected = (event: Event): void => {
     const { element, byHand, fraction } = (event as CustomEvent<Selected>).detail;
-    if (!byHand) return;
     if (this.phase === "stopped") {
       this.moved();
       return;
     }
+    if (!byHand) return; // our own step to the next line
     if (element === this.line?.element && fraction === null) return; // focus came to what plays already
     const line = lineOf(element);
     this.play(element, { one: this.one, offset: fraction !== null && line.audio ? fraction * line.length : 0 });
@@ -432,7 +438,7 @@ export class StudioPlayer extends HTMLElement {
     this.repaint ||= window.setTimeout(() => {
       this.repaint = 0;
       this.paint();
-    }, 250);
+    }, this.placed.length > 300 ? 1000 : 250); // a long chapter costs some milliseconds
   }
 
   private measure(): void {

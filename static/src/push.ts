@@ -49,8 +49,8 @@ function work(): void {
     if (left-- === 0) break;
     waiting.delete(id);
     const placed = place(element);
-    if (placed) htmx.process(placed as HTMLElement);
-    else refreshFor(element);
+    if (!placed) refreshFor(element);
+    else if (!placed.classList.contains("seg")) htmx.process(placed as HTMLElement); // sentences hold nothing of htmx
   }
   settle();
   if (waiting.size) frame = requestAnimationFrame(work);

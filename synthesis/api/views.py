@@ -25,7 +25,7 @@ from rest_framework.views import APIView
 from accounts.refusals import Conflict, Refused
 from accounts.roles import Action
 from projects.access import access_document, access_project, access_segment, access_take, projects_of
-from projects.api.views import answer, asked, checked
+from projects.api.views import answer, asked, checked, person
 from projects.models import Document, Project, Segment
 from synthesis.access import access_conversion, access_export
 from synthesis.models import Conversion, Export
@@ -103,7 +103,7 @@ class ConversionList(generics.ListAPIView):
         page = self.paginate_queryset(rows) or []
         counts = job_counts(page)
         for conversion in page:
-            conversion.counts = counts[conversion.pk]
+            conversion.counts = counts[conversion.pk]  # type: ignore[attr-defined]
         return self.get_paginated_response(
             s.ConversionSerializer(page, many=True, context={"request": request}).data
         )
@@ -133,9 +133,7 @@ class ConversionList(generics.ListAPIView):
         scope, target = _target(request.user, data)
         start, key = _idempotency(request, data)
         if key:
-            mine = Conversion.objects.filter(
-                requested_by_id=request.user.pk, idempotency_key__startswith=start
-            )
+            mine = Conversion.objects.filter(requested_by=person(request), idempotency_key__startswith=start)
             before = mine.order_by("pk").first()
             if before is not None and before.idempotency_key != key:
                 raise Refused(
@@ -147,7 +145,7 @@ class ConversionList(generics.ListAPIView):
 
         def begin() -> Conversion | None:
             return conversion_start(
-                request.user,  # type: ignore[arg-type]
+                person(request),
                 scope,
                 target,
                 only=Only(data["only"]),
@@ -248,7 +246,7 @@ class ConversionRetry(APIView):
         """Try again what failed, as a new conversion."""
         found = access_conversion(request.user, conversion, Action.CONVERT)
         try:
-            again = conversion_retry(request.user, found)  # type: ignore[arg-type]
+            again = conversion_retry(person(request), found)
         except ConversionRefused as exc:
             raise Refused(exc.code, str(exc)) from exc
         if again is None:
@@ -346,7 +344,7 @@ class ExportList(generics.ListAPIView):
         try:
             export = export_create(
                 found,
-                request.user,  # type: ignore[arg-type]
+                person(request),
                 preset=data["preset"],
                 documents=[str(document) for document in data["documents"]],
             )

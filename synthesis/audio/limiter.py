@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
+from synthesis.audio.resample import product
+
 _OVERSAMPLE = 4
 _REACH = 12  # input samples each side of a point
 _ROW = 32  # input samples a row of the matrix product
@@ -42,7 +44,7 @@ def interval_peaks(samples: np.ndarray, floor: float) -> np.ndarray:
     hot = np.flatnonzero(np.abs(windows).max(axis=1) >= floor * _HOT)
     out = np.zeros((rows, _ROW), dtype=np.float32)
     if len(hot):
-        fine = np.abs(windows[hot] @ _INTERPOLATION).reshape(len(hot), _ROW, _OVERSAMPLE)
+        fine = np.abs(product(windows[hot], _INTERPOLATION)).reshape(len(hot), _ROW, _OVERSAMPLE)
         out[hot] = fine.max(axis=2)
     return out.reshape(-1)[:count]
 
@@ -81,11 +83,11 @@ def limited(blocks: Iterable[np.ndarray], ceiling_db: float, rate_hz: int) -> It
             return
         peaks = interval_peaks(held[low:], ceiling)
         around = np.maximum(peaks, np.concatenate(([0.0], peaks[:-1])))[known - low : until - low]
-        raw = np.maximum(20.0 * np.log10(np.maximum(around / ceiling, 1e-9)), 0.0)
         before = need[-1] if known else 0.0
-        if before <= 0.0 and not raw.any():
+        if before <= 0.0 and around.max() <= ceiling:
             need = np.concatenate((need, np.zeros(until - known)))
             return
+        raw = np.maximum(20.0 * np.log10(np.maximum(around / ceiling, 1e-9)), 0.0)
         ramp = slope * np.arange(1, len(raw) + 1)
         released = np.maximum.accumulate(np.concatenate(([before], raw + ramp)))[1:] - ramp
         need = np.concatenate((need, np.maximum(released, 0.0)))

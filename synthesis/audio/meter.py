@@ -5,14 +5,17 @@ Measured on the decoded file, never on what went into the encoder.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import BinaryIO
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, BinaryIO
 
 import av
 import numpy as np
 
 from synthesis.audio.codec import AudioReader
 from synthesis.audio.limiter import interval_peaks
+from synthesis.audio.loudness import ABSOLUTE_GATE_LUFS, RELATIVE_GATE_LU
 from synthesis.audio.measure import SILENCE_DB, decibel
 
 _SPAN_S = 0.5  # the noise floor is that of the quietest half second, as Audacity's "ACX Check" takes it
@@ -35,11 +38,62 @@ class Levels:
     head_s: float  # before the first sound above _SPEECH_DB
     tail_s: float  # after the last
     digital_silence_s: float  # the longest run of exact zeros
+    # How many 400 ms blocks had which momentary loudness: (tenths of LUFS, count). Lets several files be summed up.
+    blocks: tuple[tuple[int, int], ...] = ()
 
     @property
     def duration_s(self) -> float:
         """Length in seconds."""
         return self.samples / self.rate_hz if self.rate_hz else 0.0
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what from_json takes."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Levels:
+        """Return measures that were stored. Raises TypeError or KeyError for anything else."""
+        return cls(**{**data, "blocks": tuple((int(level), int(count)) for level, count in data["blocks"])})
+
+
+def levels_joined(parts: Sequence[Levels]) -> Levels | None:
+    """Return the measures of files played one after the other; None for no files.
+
+    Loudness comes from the counted blocks, gated anew over all of them, so it is what a meter reads of the whole
+    (within 0.05 LU: blocks are counted in tenths, and those across a seam are missing).
+    """
+    if not parts:
+        return None
+    samples = sum(part.samples for part in parts)
+    power = sum(10.0 ** (part.rms_db / 10.0) * part.samples for part in parts) / max(samples, 1)
+    counts: Counter[int] = Counter()
+    for part in parts:
+        counts.update(dict(part.blocks))
+    return Levels(
+        samples=samples,
+        rate_hz=parts[0].rate_hz,
+        lufs=_gated(counts),
+        rms_db=decibel(float(np.sqrt(power))),
+        peak_db=max(part.peak_db for part in parts),
+        true_peak_db=max(part.true_peak_db for part in parts),
+        noise_floor_db=min(part.noise_floor_db for part in parts),
+        head_s=parts[0].head_s,
+        tail_s=parts[-1].tail_s,
+        digital_silence_s=max(part.digital_silence_s for part in parts),
+        blocks=tuple(sorted(counts.items())),
+    )
+
+
+def _gated(counts: Mapping[int, int]) -> float | None:
+    """Return the integrated loudness of counted blocks."""
+    if not counts:
+        return None
+    levels = np.array(list(counts), dtype=np.float64) / 10.0
+    numbers = np.array(list(counts.values()), dtype=np.float64)
+    energies = 10.0 ** (levels / 10.0)
+    mean = float(np.average(energies, weights=numbers))
+    kept = energies > mean * 10.0 ** (RELATIVE_GATE_LU / 10.0)
+    return 10.0 * float(np.log10(np.average(energies[kept], weights=numbers[kept])))
 
 
 class Meter:
@@ -56,6 +110,7 @@ class Meter:
         self._graph.configure()
         self._samples = 0
         self._lufs: float | None = None
+        self._blocks: Counter[int] = Counter()
         self._square_sum = 0.0
         self._peak = 0.0
         self._true_peak = 0.0
@@ -94,15 +149,18 @@ class Meter:
         self._pull()
 
     def _pull(self) -> None:
-        last = None
+        """Read the meter: it answers every 100 ms with the last 400 ms (M) and all so far (I)."""
+        whole = self._lufs if self._lufs is not None else ABSOLUTE_GATE_LUFS
         while True:
             try:
-                last = self._graph.pull()
+                found = self._graph.pull().metadata
             except (av.error.BlockingIOError, av.error.EOFError):
                 break
-        if last is not None and "lavfi.r128.I" in last.metadata:
-            value = float(last.metadata["lavfi.r128.I"])
-            self._lufs = value if value > -70.0 else None
+            momentary = float(found.get("lavfi.r128.M", "nan"))
+            if momentary > ABSOLUTE_GATE_LUFS:
+                self._blocks[round(momentary * 10)] += 1
+            whole = float(found.get("lavfi.r128.I", whole))
+        self._lufs = whole if whole > ABSOLUTE_GATE_LUFS else None
 
     def _between(self, samples: np.ndarray, drop: int) -> float:
         """Return the highest peak between samples; those whose surroundings are not known here do not count."""
@@ -144,21 +202,27 @@ class Meter:
             head_s=float(loud[0]) * step_s if len(loud) else duration,
             tail_s=max(duration - float(loud[-1] + 1) * step_s, 0.0) if len(loud) else 0.0,
             digital_silence_s=self._zeros_longest / self._rate_hz,
+            blocks=tuple(sorted(self._blocks.items())),
         )
 
 
 def levels_read(file: BinaryIO) -> Levels:
     """Decode a file and measure it; several channels are averaged first. Raises AudioUnreadable."""
     with AudioReader(file) as reader:
-        meter = Meter(reader.rate_hz)
-        held: list[np.ndarray] = []
-        have = 0
-        for block in reader.blocks():  # codecs hand out 20-25 ms at a time: measure a second at once
-            held.append(block)
-            have += len(block)
-            if have >= reader.rate_hz:
-                meter.push(np.concatenate(held))
-                held, have = [], 0
-        if held:
+        return blocks_measured(reader.blocks(), reader.rate_hz)
+
+
+def blocks_measured(blocks: Iterable[np.ndarray], rate_hz: int) -> Levels:
+    """Measure blocks of any length as they come."""
+    meter = Meter(rate_hz)
+    held: list[np.ndarray] = []
+    have = 0
+    for block in blocks:  # codecs hand out 20-25 ms at a time: measure a second at once
+        held.append(block)
+        have += len(block)
+        if have >= rate_hz:
             meter.push(np.concatenate(held))
-        return meter.levels()
+            held, have = [], 0
+    if held:
+        meter.push(np.concatenate(held))
+    return meter.levels()

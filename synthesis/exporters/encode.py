@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from io import RawIOBase
 from typing import BinaryIO, cast
 
 import av
@@ -25,44 +24,6 @@ class Encoding:
     rate_hz: int = RATE_HZ
     codec_options: Mapping[str, str] = field(default_factory=dict)
     muxer_options: Mapping[str, str] = field(default_factory=dict)
-
-
-class Behind(RawIOBase):
-    """A file seen from a position on: what is written before it (an ID3 tag) stays where it is."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-        self._base = file.tell()
-
-    def write(self, data: bytes) -> int:  # type: ignore[override]
-        """Write at the current place."""
-        return self._file.write(data)
-
-    def read(self, size: int = -1) -> bytes:
-        """Read from the current place."""
-        return self._file.read(size)
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        """Move; position 0 is where this view begins."""
-        if whence == 0:
-            offset += self._base
-        return self._file.seek(offset, whence) - self._base
-
-    def tell(self) -> int:
-        """Return the position from where this view begins."""
-        return self._file.tell() - self._base
-
-    def readable(self) -> bool:
-        """It can be read: muxers look back at what they wrote."""
-        return True
-
-    def writable(self) -> bool:
-        """It can be written."""
-        return True
-
-    def seekable(self) -> bool:
-        """It can be moved in."""
-        return True
 
 
 def encode(

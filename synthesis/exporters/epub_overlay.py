@@ -27,6 +27,7 @@ from synthesis.exporters.base import (
 )
 from synthesis.exporters.fileset import FileSet
 from synthesis.exporters.mp3 import mp3_encoding
+from synthesis.exporters.renders import RenderStore
 from synthesis.exporters.transcript import paragraphs
 
 ACTIVE_CLASS = "-epub-media-overlay-active"
@@ -69,6 +70,7 @@ class EpubOverlayExporter:
     extension: str = ".epub"
     mime: str = "application/epub+zip"
     is_set: bool = False
+    store: RenderStore | None = None
 
     def export(
         self,
@@ -82,7 +84,7 @@ class EpubOverlayExporter:
         """Write the EPUB. See base.Exporter."""
         line, notes = plan_check(plan)
         folder = out.with_name(f".{out.name}.audio")
-        made = FileSet(mp3_encoding(self.bit_rate), ".mp3", self.mastering)
+        made = FileSet(mp3_encoding(self.bit_rate), ".mp3", self.mastering, store=self.store)
         try:
             facts = made.export(
                 plan, open_clip=open_clip, out=folder, progress=lambda p: progress(0.97 * p), gain_db=gain_db

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import BinaryIO
 
-import numpy as np
-
-from synthesis.audio.meter import Levels, levels_read
+from synthesis.audio.meter import Levels, levels_joined, levels_read
 from synthesis.audio.render import Mastering, OpenClip, book_gain_db, chapter_render
 from synthesis.audio.timeline import BookPlan, PlacedChapter, Timeline, samples_ms
 from synthesis.exporters.base import (
@@ -22,8 +20,9 @@ from synthesis.exporters.base import (
     title_clean,
     year_of,
 )
-from synthesis.exporters.encode import Behind, Encoding, encode
+from synthesis.exporters.encode import Encoding, encode
 from synthesis.exporters.names import NAMINGS, chapter_label
+from synthesis.exporters.renders import RenderStore, render_key, rendered
 
 Header = Callable[[BookPlan, Timeline, PlacedChapter], bytes]
 _CORRECTIONS = 2  # times the book's offset may be corrected before it is left to a person
@@ -44,6 +43,7 @@ class FileSet:
     header: Header | None = None  # bytes in front of each file: its ID3 tag
     measure: bool = True
     rms_window: tuple[float, float] | None = None
+    store: RenderStore | None = None  # chapters rendered before
 
     def export(
         self,
@@ -92,16 +92,7 @@ class FileSet:
         files = []
         for chapter, name in zip(line.chapters, names, strict=True):
             path = folder / name
-            with path.open("w+b") as file:
-                if self.header:
-                    file.write(self.header(plan, line, chapter))
-                blocks = chapter_render(chapter, open_clip=open_clip, gain_db=gain, mastering=self.mastering)
-                tags = None if self.header else chapter_tags(plan, line, chapter)
-                encode(_binary(file), self.encoding, blocks, tags)
-            levels: Levels | None = None
-            if self.measure:
-                with path.open("rb") as file:
-                    levels = levels_read(file)
+            levels = self._chapter(path, plan, line, chapter, open_clip, gain)
             files.append(
                 FileFacts(
                     name=name,
@@ -114,8 +105,49 @@ class FileSet:
                 )
             )
             done = chapter.end / line.samples
-            progress((turn + done) / (turn + 1) * 0.99 if turn else done * 0.99)
+            begin, end = self._share(turn)
+            progress(begin + (end - begin) * done)
         return files
+
+    def _chapter(
+        self,
+        path: Path,
+        plan: BookPlan,
+        line: Timeline,
+        chapter: PlacedChapter,
+        open_clip: OpenClip,
+        gain: float,
+    ) -> Levels | None:
+        """Write one file: its sound, from the store or made now, behind its tag."""
+        tags = {} if self.header else chapter_tags(plan, line, chapter)
+
+        def make(target: Path) -> Levels | None:
+            blocks = chapter_render(chapter, open_clip=open_clip, gain_db=gain, mastering=self.mastering)
+            with target.open("w+b") as file:
+                encode(file, self.encoding, blocks, tags)
+            if not self.measure:
+                return None
+            with target.open("rb") as file:
+                return levels_read(file)
+
+        sound = path.with_name(path.name + ".sound")
+        encoding = {**asdict(self.encoding), "tags": sorted(tags.items()), "measured": self.measure}
+        key = render_key(chapter, gain_db=gain, mastering=self.mastering, encoding=encoding)
+        levels = rendered(sound, key, self.store, make)
+        if self.header is None:
+            sound.replace(path)
+            return levels
+        with path.open("wb") as file, sound.open("rb") as encoded:
+            file.write(self.header(plan, line, chapter))
+            shutil.copyfileobj(encoded, file, 1 << 20)
+        sound.unlink()
+        return levels
+
+    def _share(self, turn: int) -> tuple[float, float]:
+        """Return which part of the progress one turn is: where levels may be corrected, another may follow."""
+        if self.rms_window is None:
+            return 0.0, 0.99
+        return ((0.0, 0.7), (0.7, 0.9), (0.9, 0.99))[turn]
 
     def _correction(self, files: list[FileFacts]) -> float:
         """Return the dB by which the whole book must move so that every file fits; 0 when it does.
@@ -154,33 +186,16 @@ def chapter_tags(plan: BookPlan, line: Timeline, chapter: PlacedChapter) -> dict
 
 
 def set_facts(line: Timeline, files: list[FileFacts], gain: float, notes: list[str]) -> ExportFacts:
-    """Return a set's facts: loudness and RMS over all files by time, the highest peak."""
+    """Return a set's facts: its measures as if the files were played one after the other."""
+    levels = levels_joined([file.levels for file in files if file.levels])
     return ExportFacts(
         duration_ms=line.duration_ms,
         bytes=sum(file.bytes for file in files),
         chapters=len(line.chapters),
         gain_db=gain,
-        loudness_lufs=_by_time(files, "lufs"),
-        true_peak_dbtp=max((f.levels.true_peak_db for f in files if f.levels), default=None),
-        rms_db=_by_time(files, "rms_db"),
+        loudness_lufs=levels.lufs if levels else None,
+        true_peak_dbtp=levels.true_peak_db if levels else None,
+        rms_db=levels.rms_db if levels else None,
         files=tuple(files),
         notes=tuple(notes),
     )
-
-
-def _by_time(files: list[FileFacts], measure: str) -> float | None:
-    """Return the mean power of a measure in dB over the files, weighted by their length."""
-    pairs = [
-        (getattr(file.levels, measure), file.duration_ms)
-        for file in files
-        if file.levels and getattr(file.levels, measure) is not None
-    ]
-    if not pairs:
-        return None
-    values, weights = np.array(pairs, dtype=float).T
-    return float(10.0 * np.log10(np.average(10.0 ** (values / 10.0), weights=weights)))
-
-
-def _binary(file: BinaryIO) -> BinaryIO:
-    """Return the file as the muxer shall see it: beginning behind what was written already."""
-    return Behind(file) if file.tell() else file  # type: ignore[return-value]

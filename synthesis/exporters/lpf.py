@@ -26,6 +26,7 @@ from synthesis.exporters.base import (
 )
 from synthesis.exporters.fileset import FileSet
 from synthesis.exporters.mp3 import mp3_encoding, mp3_tag
+from synthesis.exporters.renders import RenderStore
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # fixed times in the archive: equal books give equal bytes
 
@@ -42,6 +43,7 @@ class LpfExporter:
     extension: str = ".lpf"
     mime: str = "application/audiobook+zip"
     is_set: bool = False
+    store: RenderStore | None = None
 
     def export(
         self,
@@ -57,7 +59,7 @@ class LpfExporter:
         if not plan.cover:
             notes.append("There is no cover; the W3C format wants one.")
         folder = out.with_name(f".{out.name}.audio")
-        made = FileSet(mp3_encoding(self.bit_rate), ".mp3", self.mastering, header=mp3_tag)
+        made = FileSet(mp3_encoding(self.bit_rate), ".mp3", self.mastering, header=mp3_tag, store=self.store)
         try:
             facts = made.export(
                 plan, open_clip=open_clip, out=folder, progress=lambda p: progress(0.97 * p), gain_db=gain_db

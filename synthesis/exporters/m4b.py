@@ -9,12 +9,21 @@ from pathlib import Path
 from typing import Any, cast
 
 import av
+import numpy as np
 
-from synthesis.audio.meter import levels_read
+from synthesis.audio.meter import Levels, blocks_measured, levels_joined
 from synthesis.audio.render import Mastering, OpenClip, book_gain_db, chapter_render
 from synthesis.audio.timeline import RATE_HZ, BookPlan, PlacedChapter, Timeline, samples_ms
 from synthesis.exporters import mp4
-from synthesis.exporters.aac import FRAME, PRIMING, aac_packets
+from synthesis.exporters.aac import (
+    FRAME,
+    PRIMING,
+    aac_decoded,
+    aac_encoder,
+    aac_packets,
+    adts_read,
+    adts_write,
+)
 from synthesis.exporters.base import (
     ExportFacts,
     FileFacts,
@@ -25,6 +34,7 @@ from synthesis.exporters.base import (
     title_clean,
     year_of,
 )
+from synthesis.exporters.renders import RenderStore, render_key, rendered
 
 MAX_NERO_CHAPTERS = 255  # the list counts in one byte
 _MAX_TITLE_BYTES = 255  # so do its titles
@@ -39,6 +49,7 @@ class M4bExporter:
     mastering: Mastering = field(default_factory=Mastering)
     bit_rate: int = 96_000
     measure_result: bool = True
+    store: RenderStore | None = None  # chapters rendered before
     name: str = "m4b"
     label: str = "M4B audiobook"
     extension: str = ".m4b"
@@ -65,7 +76,7 @@ class M4bExporter:
         with atomic_file(out) as part:
             raw = part.with_name(part.name + ".mp4")
             try:
-                self._encode(raw, line, open_clip, gain, progress)
+                levels = levels_joined(self._write(raw, line, open_clip, gain, progress))
                 mp4.finish(
                     raw,
                     part,
@@ -75,10 +86,6 @@ class M4bExporter:
                 )
             finally:
                 raw.unlink(missing_ok=True)
-            levels = None
-            if self.measure_result:
-                with part.open("rb") as file:
-                    levels = levels_read(file)
             size = part.stat().st_size
         progress(1.0)
         return ExportFacts(
@@ -89,46 +96,81 @@ class M4bExporter:
             loudness_lufs=levels.lufs if levels else None,
             true_peak_dbtp=levels.true_peak_db if levels else None,
             rms_db=levels.rms_db if levels else None,
-            files=(FileFacts(out.name, size, line.duration_ms, plan.title),),
+            files=(FileFacts(out.name, size, line.duration_ms, plan.title, levels=levels),),
             notes=tuple(notes),
         )
 
-    def _encode(
+    def _write(
         self, path: Path, line: Timeline, open_clip: OpenClip, gain_db: float, progress: Progress
-    ) -> None:
-        """Write sound and chapters; tags, brand and faststart follow in mp4.finish."""
-        flags = "disable_chpl" if len(line.chapters) > MAX_NERO_CHAPTERS else ""
-        options = {"movflags": flags, "fflags": "+bitexact"} if flags else {"fflags": "+bitexact"}
+    ) -> list[Levels]:
+        """Write sound and chapters, return the chapters' measures; tags, brand and faststart follow in mp4.finish."""
+        options = {"fflags": "+bitexact"}
+        if len(line.chapters) > MAX_NERO_CHAPTERS:
+            options["movflags"] = "disable_chpl"
+        measured = []
+        chapter_file = path.with_name(path.name + ".aac")
         with av.open(str(path), "w", format="ipod", options=options) as container:
             stream = container.add_stream("aac", rate=RATE_HZ, layout="mono", format="fltp")
             stream.bit_rate = self.bit_rate
             stream.time_base = _TIME_BASE
             container.set_chapters(cast(list[Any], chapter_list(line)))  # PyAV's type is no public name
-            total = line.samples // FRAME + 1
-            for number, data in enumerate(self._packets(line, open_clip, gain_db)):
-                packet = av.Packet(data)
-                packet.stream = stream
-                packet.time_base = _TIME_BASE
-                packet.pts = packet.dts = number * FRAME - PRIMING
-                packet.duration = FRAME
-                packet.is_keyframe = True
-                container.mux_one(packet)
-                if number % 430 == 0:  # about ten seconds of sound
-                    progress(_ENCODED_SHARE * number / total)
+            number = 0
+            try:
+                for chapter in line.chapters:
+                    levels = self._chapter(chapter_file, chapter, line, open_clip, gain_db, progress)
+                    if levels:
+                        measured.append(levels)
+                    with chapter_file.open("rb") as file:
+                        packets = adts_read(file)
+                        if chapter.index:
+                            next(packets)  # its place is taken by the last packet of the chapter before
+                        for data in packets:
+                            packet = av.Packet(data)
+                            packet.stream = stream
+                            packet.time_base = _TIME_BASE
+                            packet.pts = packet.dts = number * FRAME - PRIMING
+                            packet.duration = FRAME
+                            packet.is_keyframe = True
+                            container.mux_one(packet)
+                            number += 1
+                    progress(_ENCODED_SHARE * chapter.end / line.samples)
+            finally:
+                chapter_file.unlink(missing_ok=True)
+        return measured
 
-    def _packets(self, line: Timeline, open_clip: OpenClip, gain_db: float) -> Iterator[bytes]:
-        """Yield the packets of all chapters as one stream."""
-        for chapter in line.chapters:
-            packets = self._chapter_packets(chapter, open_clip, gain_db)
-            if chapter.index:
-                next(packets)  # its place is taken by the last packet of the chapter before
-            yield from packets
+    def _chapter(
+        self,
+        path: Path,
+        chapter: PlacedChapter,
+        line: Timeline,
+        open_clip: OpenClip,
+        gain_db: float,
+        progress: Progress,
+    ) -> Levels | None:
+        """Bring a chapter's packets to `path` as ADTS; return the measures of what they decode to."""
 
-    def _chapter_packets(
-        self, chapter: PlacedChapter, open_clip: OpenClip, gain_db: float
-    ) -> Iterator[bytes]:
-        blocks = chapter_render(chapter, open_clip=open_clip, gain_db=gain_db, mastering=self.mastering)
-        return aac_packets(blocks, self.bit_rate)
+        def heard() -> Iterator[np.ndarray]:
+            done = chapter.start
+            blocks = chapter_render(chapter, open_clip=open_clip, gain_db=gain_db, mastering=self.mastering)
+            for number, block in enumerate(blocks):
+                yield block
+                done += len(block)
+                if number % 10 == 9:
+                    progress(_ENCODED_SHARE * done / line.samples)
+
+        def make(target: Path) -> Levels | None:
+            with target.open("wb") as file:
+                adts_write(file, aac_packets(heard(), self.bit_rate))
+            if not self.measure_result:
+                return None
+            with target.open("rb") as file:
+                return blocks_measured(
+                    aac_decoded(adts_read(file), aac_encoder(self.bit_rate).extradata), RATE_HZ
+                )
+
+        encoding = {"codec": "aac", "bit_rate": self.bit_rate, "measured": self.measure_result}
+        key = render_key(chapter, gain_db=gain_db, mastering=self.mastering, encoding=encoding)
+        return rendered(path, key, self.store, make)
 
 
 def chapter_list(line: Timeline) -> list[dict[str, Any]]:

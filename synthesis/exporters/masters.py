@@ -10,6 +10,7 @@ from synthesis.audio.timeline import BookPlan
 from synthesis.exporters.base import ExportFacts, Progress
 from synthesis.exporters.encode import Encoding
 from synthesis.exporters.fileset import FileSet
+from synthesis.exporters.renders import RenderStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,7 @@ class FlacExporter:
     extension: str = ""
     mime: str = "audio/flac"
     is_set: bool = True
+    store: RenderStore | None = None
 
     def export(
         self,
@@ -34,7 +36,9 @@ class FlacExporter:
         gain_db: float | None = None,
     ) -> ExportFacts:
         """Write the set into the folder `out`. See base.Exporter."""
-        made = FileSet(Encoding("flac", "flac", "s32"), ".flac", self.mastering, self.naming)
+        made = FileSet(
+            Encoding("flac", "flac", "s32"), ".flac", self.mastering, self.naming, store=self.store
+        )
         return made.export(plan, open_clip=open_clip, out=out, progress=progress, gain_db=gain_db)
 
 
@@ -49,6 +53,7 @@ class WavExporter:
     extension: str = ""
     mime: str = "audio/wav"
     is_set: bool = True
+    store: RenderStore | None = None
 
     def export(
         self,
@@ -61,5 +66,5 @@ class WavExporter:
     ) -> ExportFacts:
         """Write the set into the folder `out`. See base.Exporter."""
         encoding = Encoding("wav", "pcm_s24le", "s32", muxer_options={"rf64": "auto"})
-        made = FileSet(encoding, ".wav", self.mastering, self.naming)
+        made = FileSet(encoding, ".wav", self.mastering, self.naming, store=self.store)
         return made.export(plan, open_clip=open_clip, out=out, progress=progress, gain_db=gain_db)

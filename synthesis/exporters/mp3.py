@@ -12,6 +12,7 @@ from synthesis.exporters.base import ExportFacts, Progress, people, title_clean,
 from synthesis.exporters.encode import Encoding
 from synthesis.exporters.fileset import FileSet
 from synthesis.exporters.names import chapter_label
+from synthesis.exporters.renders import RenderStore
 
 # ISO 639-2 codes of the languages that ID3's TLAN and COMM want in three letters.
 _LANGUAGE_3 = {
@@ -35,6 +36,7 @@ class Mp3Exporter:
     extension: str = ""
     mime: str = "audio/mpeg"
     is_set: bool = True
+    store: RenderStore | None = None
 
     def export(
         self,
@@ -53,6 +55,7 @@ class Mp3Exporter:
             naming=self.naming,
             header=mp3_tag,
             rms_window=self.rms_window,
+            store=self.store,
         )
         return made.export(plan, open_clip=open_clip, out=out, progress=progress, gain_db=gain_db)
 

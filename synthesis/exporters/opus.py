@@ -10,6 +10,7 @@ from synthesis.audio.timeline import BookPlan
 from synthesis.exporters.base import ExportFacts, Progress
 from synthesis.exporters.encode import Encoding
 from synthesis.exporters.fileset import FileSet
+from synthesis.exporters.renders import RenderStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,7 @@ class OpusExporter:
     extension: str = ""
     mime: str = "audio/ogg"
     is_set: bool = True
+    store: RenderStore | None = None
 
     def export(
         self,
@@ -38,5 +40,5 @@ class OpusExporter:
         encoding = Encoding(
             "opus", "libopus", "flt", self.bit_rate, rate_hz=48_000, codec_options={"application": "audio"}
         )
-        made = FileSet(encoding, ".opus", self.mastering, self.naming)
+        made = FileSet(encoding, ".opus", self.mastering, self.naming, store=self.store)
         return made.export(plan, open_clip=open_clip, out=out, progress=progress, gain_db=gain_db)

@@ -6,6 +6,7 @@ from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
 
 from synthesis.speaking.conveyor import ConveyorDown
+from synthesis.speaking.wire import SpeechOrder
 
 from .ports import Conveyor, Limits, Rows, Waiting
 
@@ -32,7 +33,7 @@ def dispatch(pool: str, *, rows: Rows, conveyor: Conveyor, limits: Limits) -> in
     The leases are committed before anything is published. What the broker does not confirm goes back into the queue;
     should even that fail, its lease expires and upkeep dispatches it anew.
     """
-    orders = []
+    orders: list[SpeechOrder] = []
     with rows.dispatcher(pool) as alone:
         if not alone:
             return 0

@@ -16,6 +16,7 @@ from django.utils.translation import gettext as _
 from accounts.models import User
 from projects import notify
 from projects.models import Document, Project, Segment, Take, Voice
+from projects.models.segment import SegmentQuerySet
 from projects.recipe import fingerprint
 from projects.services.recipes import language_of, voice_of
 from projects.services.segments import segments_touch, take_choose
@@ -77,16 +78,17 @@ def wanted(scope: Scope, target: Project | Document | Segment, only: Only) -> Pl
         Only.FAILED: Q(state=RenderState.FAILED),
         Only.ALL: Q(),
     }
-    rows = (
-        segments.filter(conditions[only])
-        .select_related("document__project__voice", "block", "voice")
-        .in_order()
-    )
+    return _planned(segments.filter(conditions[only]), kept_too=scope is Scope.SEGMENT)
+
+
+def _planned(segments: SegmentQuerySet, *, kept_too: bool = False) -> Plan:
+    """Sort segments into what is made and what is left out; locked and approved ones are made only if asked for."""
+    rows = segments.select_related("document__project__voice", "block", "voice").in_order()
     plan = Plan()
     for segment in rows.iterator(chunk_size=CHUNK):
         if segment.state in (RenderState.QUEUED, RenderState.RENDERING):
             plan.in_work += 1
-        elif segment.is_kept and scope is not Scope.SEGMENT:
+        elif segment.is_kept and not kept_too:
             plan.kept += 1
         else:
             plan.segments.append(segment)
@@ -157,39 +159,41 @@ def conversion_start(
     `new_variant` asks for another take of what has one (another seed). A take that exists already is chosen without
     synthesis. The same idempotency key returns the conversion it made before. Raises ConversionRefused.
     """
-    project = (
-        target
-        if isinstance(target, Project)
-        else (target.project if isinstance(target, Document) else target.document.project)
-    )
+    document = target if isinstance(target, Document) else None
+    if isinstance(target, Segment):
+        document = target.document
+    project = target if isinstance(target, Project) else document.project  # type: ignore[union-attr]
     if idempotency_key:
         before = Conversion.objects.filter(
             project=project, requested_by=user, idempotency_key=idempotency_key
         ).first()
         if before is not None:
             return before
-    plan = wanted(scope, target, only)
-    if not plan.segments:
-        return None
-    plan_check(plan)
-    conversion = Conversion.objects.create(
+    conversion = Conversion(
         project=project,
-        document=target
-        if isinstance(target, Document)
-        else (target.document if isinstance(target, Segment) else None),
+        document=document,
         requested_by=user,
         scope=scope.value,
         only=only.value,
         lane=Conversion.Lane.PREVIEW if scope is Scope.SEGMENT else Conversion.Lane.BULK,
         idempotency_key=idempotency_key,
     )
+    return _begin(conversion, wanted(scope, target, only), new_variant=new_variant)
+
+
+def _begin(conversion: Conversion, plan: Plan, *, new_variant: bool = False) -> Conversion | None:
+    """Store a conversion with its jobs; None if its plan wants nothing. Raises ConversionRefused."""
+    if not plan.segments:
+        return None
+    plan_check(plan)
+    conversion.save()
     pools = _jobs_create(conversion, plan.segments, new_variant=new_variant)
     if not conversion.jobs.exists():  # takes existed, or another conversion wants the same
         Conversion.objects.filter(pk=conversion.pk).update(state=Conversion.State.DONE, finished_at=Now())
         conversion.refresh_from_db()
     for pool in pools:
         dispatch_soon(pool)
-    notify.project_changed(project.public_id, "conversion")
+    notify.project_changed(conversion.project.public_id, "conversion")
     return conversion
 
 
@@ -311,8 +315,16 @@ def conversion_cancel(conversion: Conversion) -> int:
     return cancelled
 
 
+@transaction.atomic
 def conversion_retry(user: User | None, conversion: Conversion) -> Conversion | None:
-    """Try again what failed of it; the new conversion, or None if nothing failed."""
-    target = conversion.document or conversion.project
-    scope = Scope.DOCUMENT if conversion.document else Scope.PROJECT
-    return conversion_start(user, scope, target, only=Only.FAILED)
+    """Try again exactly what failed of it; the new conversion, or None if nothing of it is failed any more."""
+    failed = conversion.jobs.filter(state=WorkState.FAILED).values("segment")
+    again = Conversion(
+        project=conversion.project,
+        document=conversion.document,
+        requested_by=user,
+        scope=conversion.scope,
+        only=Only.FAILED.value,
+        lane=conversion.lane,
+    )
+    return _begin(again, _planned(Segment.objects.filter(pk__in=failed, state=RenderState.FAILED)))

@@ -18,7 +18,7 @@ from django.utils.translation import gettext as _
 from accounts.models import User
 from projects import notify
 from projects.models import Document, Project, Segment
-from projects.work import OPEN_STATES, WorkState, work_added, work_move
+from projects.work import OPEN_STATES, WorkState, work_added, work_move, work_retry
 from synthesis.audio.pauses import HEAD_TAIL_MS, pause_ms
 from synthesis.audio.timeline import BookPlan, ChapterPlan, Clip, Line
 from synthesis.exporters.base import name_safe
@@ -90,6 +90,16 @@ def export_create(
     notify.project_changed(project.public_id, "exports")
     work_added("exports")
     return export
+
+
+@transaction.atomic
+def export_retry(export: Export) -> bool:
+    """Make a failed export again under its revision; False if it is not failed (any more)."""
+    again = work_retry(export)
+    if again:
+        notify.project_changed(export.project.public_id, "exports")
+        work_added("exports")
+    return again
 
 
 def book_plan(project: Project, documents: Iterable[str] = ()) -> BookPlan:

@@ -78,21 +78,26 @@ def production_settle() -> int:
     changed = 0
     for kind, (model, _actor) in KINDS.items():
         for row in list(model.objects.filter(expired()).order_by("lease_until")[:PAGE]):  # type: ignore[attr-defined]
-            if row.dispatch_no >= DELIVERIES:
+            if row.attempts + 1 >= DELIVERIES:
                 changed += work_move(
                     model,
                     row.pk,
                     dispatch_no=row.dispatch_no,
                     state=WorkState.FAILED,
                     failure_code="worker_lost",
-                    failure_detail=f"lost with its worker {row.dispatch_no} times",
+                    failure_detail=f"lost with its worker {row.attempts + 1} times",
                     lease_until=None,
                     finished_at=Now(),
                 )
                 row_changed(row)
             else:
                 changed += work_move(
-                    model, row.pk, dispatch_no=row.dispatch_no, state=WorkState.WAITING, lease_until=None
+                    model,
+                    row.pk,
+                    dispatch_no=row.dispatch_no,
+                    state=WorkState.WAITING,
+                    attempts=row.attempts + 1,
+                    lease_until=None,
                 )
         production_dispatch(kind)
     return changed

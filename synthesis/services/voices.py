@@ -47,7 +47,7 @@ def voices_sync(client: InferenceClient | None = None) -> int:
         try:
             offers = client.offers(pool)
         except WorkerUnreachable as exc:
-            log.info("voices of pool %s not read: %s", pool, exc)
+            log.debug("voices of pool %s not read: %s", pool, exc)
             continue
         with transaction.atomic():
             for offer in offers:

@@ -28,6 +28,7 @@ class SynthesisDoor:
         self.broker = broker
         self.config = config
         self.client = InferenceClient(config.pools, timeout_s=config.inference_timeout_s)
+        self.store = store_from(config)
         self.actors = [
             dramatiq.actor(
                 self.speak,
@@ -47,7 +48,7 @@ class SynthesisDoor:
         except WireError:
             log.exception("an order that cannot be read; its lease will settle it")
             raise
-        result = order_fill(parsed, client=self.client, store=store_from(self.config))
+        result = order_fill(parsed, client=self.client, store=self.store)
         for attempt in range(REPORT_TRIES):
             try:
                 message_send(self.broker, "results", "save_result", result=result.to_wire())

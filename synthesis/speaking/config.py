@@ -12,7 +12,7 @@ from pathlib import Path
 class SpeakingConfig:
     """Addresses and credentials; times in seconds."""
 
-    pools: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # {pool: addresses}
+    pools: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)  # {pool: addresses}
     broker_url: str = ""
     objects_dir: str = ""
     s3_bucket: str = ""

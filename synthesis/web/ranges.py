@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import BinaryIO
+from collections.abc import AsyncIterator, Iterator
+from typing import IO
 
+from asgiref.sync import sync_to_async
 from django.core.files.storage import default_storage
+from django.core.handlers.asgi import ASGIRequest
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, StreamingHttpResponse
 from django.utils.cache import patch_cache_control
 from django.utils.http import content_disposition_header
@@ -37,7 +39,10 @@ def object_response(
         file.close()
         return HttpResponse(status=416, headers={"Content-Range": f"bytes */{size}"})
     file.seek(begin)
-    answer = StreamingHttpResponse(_pieces(file, end - begin + 1), status=status, content_type=content_type)
+    pieces = _pieces(file, end - begin + 1)
+    # Under ASGI a plain iterator would be read into memory whole before the first byte leaves.
+    content = _asynchronous(pieces) if isinstance(request, ASGIRequest) else pieces
+    answer = StreamingHttpResponse(content, status=status, content_type=content_type)
     answer["Content-Length"] = str(end - begin + 1)
     answer["Accept-Ranges"] = "bytes"
     answer["X-Content-Type-Options"] = "nosniff"
@@ -64,8 +69,14 @@ def _range(header: str, size: int) -> tuple[int, int, int]:
     return begin, end, 206
 
 
-def _pieces(file: BinaryIO, left: int) -> Iterator[bytes]:
+def _pieces(file: IO[bytes], left: int) -> Iterator[bytes]:
     with file:
         while left > 0 and (piece := file.read(min(PIECE, left))):
             left -= len(piece)
             yield piece
+
+
+async def _asynchronous(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
+    read = sync_to_async(lambda: next(pieces, b""), thread_sensitive=False)
+    while piece := await read():
+        yield piece

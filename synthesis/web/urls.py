@@ -21,5 +21,6 @@ urlpatterns = [
     path("voices/<uuid:public_id>/sample", views.voice_sampled, name="voice-sample"),
     path("books/<uuid:public_id>/deliver", views.exports, name="exports"),
     path("books/<uuid:public_id>/exports", views.export_created, name="export-create"),
+    path("exports/<uuid:public_id>/retry", views.export_retried, name="export-retry"),
     path("exports/<uuid:public_id>/download", views.export_download, name="export-download"),
 ]

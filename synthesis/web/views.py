@@ -45,7 +45,7 @@ from synthesis.services.conversions import (
     plan_check,
     wanted,
 )
-from synthesis.services.exports import ExportImpossible, export_create, export_missing
+from synthesis.services.exports import ExportImpossible, export_create, export_missing, export_retry
 from synthesis.services.voices import SampleUnavailable, voice_sample
 from synthesis.speaking.client import SpeechRefused, WorkerBusy, WorkerUnreachable
 from synthesis.web.panels import conversion_html
@@ -243,14 +243,22 @@ def take_audio(request: HttpRequest, public_id: UUID) -> HttpResponseBase:
 @login_required
 @require_GET
 def take_peaks(request: HttpRequest, public_id: UUID) -> HttpResponseBase:
-    """A take's waveform: `{"length": points, "data": [min, max, …]}`, 8 bit, 100 points a second."""
+    """A take's waveform: audiowaveform's JSON form, 8 bit, 100 points a second."""
     take = access_take(request.user, public_id)
     try:
         with default_storage.open(take.peaks_key, "rb") as file:
             peaks = peaks_decode(file.read())
     except FileNotFoundError as exc:
         raise Http404 from exc
-    response = JsonResponse({"length": len(peaks.data) // 2, "bits": 8, "data": [int(v) for v in peaks.data]})
+    response = JsonResponse(
+        {
+            "length": len(peaks.pairs),
+            "bits": 8,
+            "sample_rate": peaks.rate_hz,
+            "samples_per_pixel": peaks.samples_per_point,
+            "data": peaks.pairs.ravel().tolist(),
+        }
+    )
     patch_cache_control(response, private=True, max_age=86_400, immutable=True)
     return response
 
@@ -324,10 +332,19 @@ def export_created(request: HttpRequest, public_id: UUID) -> HttpResponse:
 
 
 @login_required
+@require_POST
+def export_retried(request: HttpRequest, public_id: UUID) -> HttpResponse:
+    """Make a failed export again."""
+    export = access_export(request.user, public_id, Action.EXPORT)
+    export_retry(export)
+    return redirect("synthesis:exports", export.project.public_id)
+
+
+@login_required
 @require_GET
 def export_download(request: HttpRequest, public_id: UUID) -> HttpResponseBase:
     """The file, resumable."""
-    export = access_export(request.user, public_id)
+    export = access_export(request.user, public_id, Action.EXPORT)
     if not export.file_key:
         raise Http404
     return object_response(request, export.file_key, content_type="audio/mp4", download_as=export.file_name)

@@ -6,6 +6,7 @@ The files are read as text and YAML: no machine that runs the suite needs a cont
 from __future__ import annotations
 
 import ast
+import importlib.metadata
 import re
 import tomllib
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"
@@ -198,13 +200,45 @@ def test_image_users_are_those_of_compose():
         assert f"USER {user}\n" in (DEPLOY / f"{file}.Containerfile").read_text()
 
 
-def test_constraints_pin_the_dependencies():
+def constraints() -> dict[str, str]:
     pins = {}
     for line in (ROOT / "constraints.txt").read_text().splitlines():
         if line and not line.startswith("#"):
             assert re.fullmatch(r"[A-Za-z0-9_.-]+==[A-Za-z0-9_.+!]+", line), line
             name, version = line.split("==")
             pins[_plain(name)] = version
+    return pins
+
+
+def test_constraints_pin_what_the_dependencies_need():
+    """Everything that our requirements pulled into this environment is pinned, down to the last one."""
+    pins = constraints()
+    text = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    waiting = [*text["dependencies"], *(d for extra in text["optional-dependencies"].values() for d in extra)]
+    seen: set[tuple[str, str]] = set()
+    unpinned: dict[str, str] = {}
+    while waiting:
+        wish = Requirement(waiting.pop())
+        for extra in ("", *wish.extras):
+            key = (_plain(wish.name), extra)
+            if key in seen or key[0] == "torch":
+                continue
+            seen.add(key)
+            try:
+                needs = importlib.metadata.requires(wish.name) or []
+            except importlib.metadata.PackageNotFoundError:
+                continue
+            if key[0] not in pins:
+                unpinned[key[0]] = importlib.metadata.version(wish.name)
+            waiting += [n for n in needs if not (m := Requirement(n).marker) or m.evaluate({"extra": extra})]
+    unpinned = {
+        name: version for name, version in unpinned.items() if name not in ("setuptools", "pip", "wheel")
+    }
+    assert not unpinned, f"add to constraints.txt: {unpinned}"
+
+
+def test_constraints_pin_the_dependencies():
+    pins = constraints()
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     wanted = [
         *project["dependencies"],

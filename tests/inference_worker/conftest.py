@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import os
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +89,24 @@ async def running(wait: bool = True, **settings: Any) -> AsyncIterator[Running]:
 def serve() -> Start:
     """`async with serve(engine="fake", options={…}) as server:`"""
     return running
+
+
+@pytest.fixture
+def taken() -> Iterator[socket.socket]:
+    """A port that somebody else listens on."""
+    sock = free_socket()
+    sock.listen()
+    yield sock
+    sock.close()
+
+
+@pytest.fixture
+def free_port() -> int:
+    """A port nobody listens on, most likely."""
+    sock = free_socket()
+    port = sock.getsockname()[1]
+    sock.close()
+    return port
 
 
 @pytest.fixture

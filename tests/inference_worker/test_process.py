@@ -14,19 +14,9 @@ import httpx
 import psutil
 import pytest
 
-from conftest import free_socket
-
-
-def free_port() -> int:
-    sock = free_socket()
-    port = sock.getsockname()[1]
-    sock.close()
-    return port
-
 
 @contextlib.contextmanager
-def process(*args: str) -> Iterator[tuple[subprocess.Popen, int]]:
-    port = free_port()
+def process(port: int, *args: str) -> Iterator[tuple[subprocess.Popen, int]]:
     command = [sys.executable, "-m", "inference_worker", "serve", "--engine", "fake", "--port", str(port)]
     command += [
         "--management-port",
@@ -69,8 +59,8 @@ def events(child: subprocess.Popen, until: str) -> list[dict]:
     return seen
 
 
-def test_server_and_replica_end_when_standard_input_closes():
-    with process("--exit-with-stdin") as (child, port):
+def test_server_and_replica_end_when_standard_input_closes(free_port):
+    with process(free_port, "--exit-with-stdin") as (child, port):
         seen = events(child, "ready")
         assert [e["event"] for e in seen] == ["listening", "ready"]
         assert seen[0]["port"] == port
@@ -82,8 +72,8 @@ def test_server_and_replica_end_when_standard_input_closes():
         assert not [p for p in replicas if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
 
 
-def test_replica_ends_when_the_server_is_killed():
-    with process() as (child, _):
+def test_replica_ends_when_the_server_is_killed(free_port):
+    with process(free_port) as (child, _):
         events(child, "ready")
         replicas = _children(child.pid)
         child.kill()
@@ -92,9 +82,9 @@ def test_replica_ends_when_the_server_is_killed():
         assert alive == []
 
 
-async def test_sigterm_drains_in_order():
+async def test_sigterm_drains_in_order(free_port):
     options = ["--drain-grace", "0.6", "--option", "delay_ms=500", "--max-batch", "1"]
-    with process(*options) as (child, port):
+    with process(free_port, *options) as (child, port):
         await asyncio.to_thread(events, child, "ready")
         async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=20) as http:
 
@@ -125,13 +115,10 @@ async def test_sigterm_drains_in_order():
         assert await asyncio.to_thread(child.wait, 10) == 0
 
 
-def test_a_taken_port_is_said_and_ends():
-    sock = free_socket()
-    sock.listen()
+def test_a_taken_port_is_said_and_ends(taken):
     command = [sys.executable, "-m", "inference_worker", "serve", "--engine", "fake"]
-    command += ["--port", str(sock.getsockname()[1]), "--management-port", "0", "--metrics-port", "0"]
+    command += ["--port", str(taken.getsockname()[1]), "--management-port", "0", "--metrics-port", "0"]
     result = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
-    sock.close()
     assert result.returncode == 2
     assert "cannot listen" in result.stderr
 
@@ -145,9 +132,9 @@ def test_the_server_process_loads_no_model_library():
     assert out.stdout.strip() == "[]"
 
 
-def test_start_is_quick():
+def test_start_is_quick(free_port):
     start = time.monotonic()
-    with process() as (child, _):
+    with process(free_port) as (child, _):
         events(child, "listening")
         assert time.monotonic() - start < 15
 

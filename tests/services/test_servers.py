@@ -93,10 +93,15 @@ def test_servers_die_with_their_owner(redis_server, tmp_path: Path):
     assert owner.stdout is not None
     client = redis.Redis(port=int(owner.stdout.readline()))
     assert client.ping()
+    assert len(list(tmp_path.iterdir())) == 1
     owner.kill()
     owner.wait()
     owner.stdout.close()
     assert _gone(client)
+    deadline = time.monotonic() + 5
+    while list(tmp_path.iterdir()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not list(tmp_path.iterdir()), "its folder is left behind"
 
 
 def _gone(client: redis.Redis, timeout_s: float = 5.0) -> bool:

@@ -243,6 +243,8 @@ LOGGING = {
     "root": {"handlers": ["console"], "level": LOG_LEVEL},
     "loggers": {
         "pika": {"level": "WARNING"},
+        "dramatiq.broker.StubBroker": {"level": "ERROR"},  # several workers on one in-process broker are meant
+       
         "httpx": {"level": "WARNING"},
         "botocore": {"level": "WARNING"},
     },

@@ -21,6 +21,8 @@ if not SECRET_KEY:
         _key.write_text(secrets.token_urlsafe(50))
     SECRET_KEY = _key.read_text().strip()
 
+STATIC_ROOT = DATA_DIR / "staticfiles"
+STATIC_ROOT.mkdir(parents=True, exist_ok=True)  # WhiteNoise warns of a folder that is not there
 # No collectstatic on one machine: files are served from where they lie.
 STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
 WHITENOISE_USE_FINDERS = True

@@ -74,6 +74,9 @@ class Command(BaseCommand):
         try:
             with_roles = roles if isinstance(roles, EmbeddedRoles) else None
             self._produce(path, options, with_roles)
+        except KeyboardInterrupt:
+            self._bar_end()
+            raise CommandError("Stopped. Run the same line again to go on.", returncode=130) from None
         finally:
             if isinstance(roles, EmbeddedRoles):
                 roles.stop()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import threading
+import warnings
 from argparse import BooleanOptionalAction
 from pathlib import Path
 from typing import Any
@@ -44,6 +46,8 @@ class Command(BaseCommand):
             raise CommandError(
                 "BROKER_URL is set: run the roles as separate processes (see deploy/compose.yaml), or unset it."
             )
+        # WhiteNoise's small files are read whole before they are sent; what is large streams (synthesis.web.ranges)
+        warnings.filterwarnings("ignore", message="StreamingHttpResponse must consume synchronous iterators")
         roles = EmbeddedRoles(inference=options["inference"])
         if options["first_start"]:
             Path(settings.DATA_DIR).mkdir(parents=True, exist_ok=True)
@@ -54,6 +58,8 @@ class Command(BaseCommand):
             raise CommandError(
                 f"Another studio works on {exc} already. Stop it first, or set STUDIO_DATA_DIR."
             ) from exc
+        # uvicorn raises the signal it got once more when it has shut down: both must lead through `finally`
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
         try:
             owner = self._first_user() if options["first_start"] else None
             threading.Thread(
@@ -68,6 +74,8 @@ class Command(BaseCommand):
                 timeout_graceful_shutdown=3,
                 ws_ping_interval=20,
             )
+        except KeyboardInterrupt:
+            pass
         finally:
             self._say("Stopping. What was running resumes on the next start.")
             roles.stop()

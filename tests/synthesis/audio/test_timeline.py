@@ -1,7 +1,7 @@
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from synthesis.audio.timeline import (
@@ -42,6 +42,7 @@ def plans(draw):
     return BookPlan("B", tuple(draw(st.lists(chapters, max_size=6))))
 
 
+@settings(max_examples=40, deadline=None)
 @given(plans())
 def test_positions_are_exact_fractions_rounded_once(plan):
     placed = timeline(plan)
@@ -64,6 +65,7 @@ def test_positions_are_exact_fractions_rounded_once(plan):
     assert placed.samples == end
 
 
+@settings(max_examples=40, deadline=None)
 @given(plans())
 def test_order_is_kept_and_nothing_overlaps(plan):
     before = 0
