@@ -339,6 +339,8 @@ class Walker:
             inner = replace(inner, language=language)
         if reason:
             inner = replace(inner, skip=inner.skip or reason)
+        if "pg-boilerplate" in classes.split():
+            inner = replace(inner, skip=inner.skip or "frame of Project Gutenberg")
         if name in HEADINGS:
             return replace(inner, kind="heading", level=HEADINGS[name])
         if element.get("role") == "heading":
@@ -635,9 +637,8 @@ class Walker:
             elif name == "tr":
                 cells = [c for c in row if local(c) in ("td", "th")]
                 self._cells(row, cells, replace(inner, kind="table", skip=inner.skip or "table"))
-            elif name in ("table", "thead", "tbody", "tfoot", "colgroup", "col", ""):
-                if name and row.text and row.text.strip():
-                    self._stray(row.text, inner)
+            elif name in ("table", "thead", "tbody", "tfoot", "colgroup", "col") and (row.text or "").strip():
+                self._stray(row.text or "", inner)
             if (
                 name in ("tr", "thead", "tbody", "tfoot", "colgroup", "col", "caption", "td", "th", "")
                 and row is not element

@@ -257,7 +257,7 @@ class _Reader:
             for line in {id(x): x for x in [*byy[:2], *byy[-2:]]}.values():
                 candidates.append((index, line, "top" if line in byy[:2] else "foot"))
         seen: Counter[tuple[str, str]] = Counter()
-        for index, line, place in candidates:
+        for _, line, place in candidates:
             seen[place, _mask(line.text)] += 1
         numbers: Counter[int] = Counter()
         for index, line, _ in candidates:

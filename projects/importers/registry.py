@@ -39,13 +39,29 @@ _FOREIGN = (
 
 def importers() -> tuple[Importer, ...]:
     """All importers. A new one is a new file and a line here."""
+    from .bundle import BundleImporter
     from .docx import DocxImporter
     from .epub import EpubImporter
+    from .fb2 import Fb2Importer
+    from .html import HtmlImporter
     from .markdown import MarkdownImporter
+    from .odt import OdtImporter
     from .pdf import PdfImporter
+    from .rtf import RtfImporter
     from .txt import TxtImporter
 
-    return (EpubImporter(), DocxImporter(), MarkdownImporter(), PdfImporter(), TxtImporter())
+    return (
+        EpubImporter(),
+        DocxImporter(),
+        OdtImporter(),
+        PdfImporter(),
+        RtfImporter(),
+        Fb2Importer(),
+        HtmlImporter(),
+        MarkdownImporter(),
+        BundleImporter(),
+        TxtImporter(),
+    )
 
 
 def book_parse(file: BinaryIO, name: str, *, limit_bytes: int = LIMIT_BYTES) -> ParsedBook:

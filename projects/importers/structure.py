@@ -372,7 +372,7 @@ _TITLES = {
     "about the author": r"about the authors?|über den autor|über die autorin|à propos de l[’']auteur|sobre el autor|sull[’']autore|지은이 소개|저자 소개|著者紹介",
     "also by the author": r"(?:also|books|other (?:books|works|titles)|by the same author|novels) by .+|also available|by the same author|du même auteur",
     "notes": r"(?:end|foot)?notes|anmerkungen|notas?|note|注|註|각주|주석|примечания",
-    "copyright page": r"copyright(?: page)?|impressum|legal notice|版权信息|판권",
+    "copyright page": r"copyright(?: page)?|impressum|legal notice|版权信息|판권|זכויות יוצרים|حقوق النشر|авторские права",
     "title page": r"title ?page|half ?title|titelseite|page de titre|표제지",
     "cover": r"cover|umschlag|couverture|cubierta|copertina|표지|封面|表紙",
 }
@@ -501,6 +501,13 @@ def _by_content(draft: Draft, number: int, total: int, first_body: int, last_bod
                 r"©|ISBN|rights reserved|כל הזכויות|זכויות יוצרים|جميع الحقوق|무단|無断|禁止转载", text, re.I
             )
         )
+    ):
+        return "copyright page"
+    if (
+        (before or after)
+        and words < 250
+        and _titled(draft.title, "copyright page")
+        and re.search(r"©|copyright|licen[cs]e|creative commons|isbn|\b(?:19|20)\d\d\b", text, re.I)
     ):
         return "copyright page"
     if early and before and _is_title_page(read, words, about):

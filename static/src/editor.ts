@@ -2,6 +2,7 @@
  * Editing a sentence in the inspector. `<studio-editor data-segment="<uuid>">` wraps the form; while its words differ from
  * what was loaded, it and the sentence carry `data-dirty`, and pushes leave both alone.
  */
+import htmx from "./htmx";
 import { address, current, desk, editing, inspect, intoInspector, show } from "./current";
 import { release } from "./morph";
 import { hush, say, toast } from "./words";
@@ -14,6 +15,7 @@ export class StudioEditor extends HTMLElement {
   connectedCallback(): void {
     const field = this.field;
     if (!field) return;
+    htmx.process(this); // now, not after the swap settles: Ctrl+Enter may come first, and the browser would leave the page
     this.loaded = this.hasAttribute("data-dirty") ? "\u0000" : this.words; // a conflict stays unsaved whatever is typed
     this.addEventListener("input", () => this.mark());
     this.addEventListener("keydown", this.pressed);

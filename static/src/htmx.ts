@@ -13,6 +13,7 @@ htmx.config.includeIndicatorStyles = false; // an inline <style>: a strict polic
 htmx.config.historyCacheSize = 0; // manuscripts do not belong into localStorage
 htmx.config.scrollIntoViewOnBoost = false;
 htmx.config.globalViewTransitions = false;
+htmx.config.defaultSettleDelay = 0; // no transitions to wait for; new buttons work at once
 htmx.config.responseHandling = [
   { code: "204", swap: false },
   { code: "[23]..", swap: true },

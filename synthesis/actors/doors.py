@@ -70,8 +70,6 @@ def doors_open(broker: dramatiq.Broker) -> None:
     if "save_result" in broker.actors:
         return
     broker.add_middleware(DatabaseConnections())
-    dramatiq.actor(save_result, queue_name="results", max_retries=0, time_limit=300_000, broker=broker)
+    dramatiq.actor(queue_name="results", max_retries=0, time_limit=300_000, broker=broker)(save_result)
     for queue, function in (("imports", run_import), ("exports", run_export)):
-        dramatiq.actor(
-            function, queue_name=queue, max_retries=0, time_limit=PRODUCTION_LIMIT_MS, broker=broker
-        )
+        dramatiq.actor(queue_name=queue, max_retries=0, time_limit=PRODUCTION_LIMIT_MS, broker=broker)(function)

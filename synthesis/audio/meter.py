@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, BinaryIO
 
 import av
@@ -39,7 +39,7 @@ class Levels:
     tail_s: float  # after the last
     digital_silence_s: float  # the longest run of exact zeros
     # How many 400 ms blocks had which momentary loudness: (tenths of LUFS, count). Lets several files be summed up.
-    blocks: tuple[tuple[int, int], ...] = ()
+    blocks: tuple[tuple[int, int], ...] = field(default=(), repr=False)
 
     @property
     def duration_s(self) -> float:

@@ -31,13 +31,8 @@ class SynthesisDoor:
         self.store = store_from(config)
         self.actors = [
             dramatiq.actor(
-                self.speak,
-                actor_name=f"speak_{queue}",
-                queue_name=queue,
-                max_retries=0,
-                time_limit=600_000,
-                broker=broker,
-            )
+                actor_name=f"speak_{queue}", queue_name=queue, max_retries=0, time_limit=600_000, broker=broker
+            )(self.speak)
             for queue in ("preview", "synthesis")
         ]
 
