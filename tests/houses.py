@@ -111,7 +111,7 @@ class House:
             role.stop()
 
 
-def embedded_house(folder: Path, *, engine: str = "fake") -> House:
+def embedded_house(folder: Path, *, engine: str = "fake", options: tuple[str, ...] = ()) -> House:
     """Everything in one process on SQLite and files, as `make run` starts it."""
     house = House(folder)
     inherited = {
@@ -124,6 +124,7 @@ def embedded_house(folder: Path, *, engine: str = "fake") -> House:
         "DJANGO_SETTINGS_MODULE": "voiceproject.settings.dev",
         "STUDIO_DATA_DIR": str(folder / "data"),
         "INFERENCE_ENGINE": engine,
+        "INFERENCE_OPTIONS": ",".join(options),
         "PYTHONUNBUFFERED": "1",
     }
     house.role("studio", "manage.py", "studio", "--first-start", "--port", str(house.port))
@@ -134,7 +135,7 @@ def embedded_house(folder: Path, *, engine: str = "fake") -> House:
     return house
 
 
-def real_house(folder: Path, servers: dict[str, str], *, engine_env: dict[str, str] | None = None) -> House:
+def real_house(folder: Path, servers: dict[str, str], *, options: tuple[str, ...] = ()) -> House:
     """Every role a process of its own on PostgreSQL, RabbitMQ, Redis and S3."""
     house = House(folder)
     worker_port = port_free()
@@ -158,7 +159,7 @@ def real_house(folder: Path, servers: dict[str, str], *, engine_env: dict[str, s
     house.role(
         "inference", "-m", "inference_worker", "serve", "--engine", "fake", "--host", "127.0.0.1", "--port",
         str(worker_port), "--management-port", str(port_free()), "--metrics-port", str(port_free()),
-        **(engine_env or {}),
+        *(word for option in options for word in ("--option", option)),
     )  # fmt: skip
     house.role(
         "web",
@@ -180,6 +181,7 @@ def real_house(folder: Path, servers: dict[str, str], *, engine_env: dict[str, s
     )
     house.role("upkeep", "manage.py", "upkeep")
     house.wait()
+    house.manage("voices", "--wait", "60")
     return house
 
 

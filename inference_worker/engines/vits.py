@@ -23,6 +23,10 @@ from inference_worker.engines.base import About, Speech, Utterance, VoiceInfo
 from inference_worker.errors import SpeechError
 from inference_worker.split import pieces_join, text_split
 
+BUCKET = 64
+"""Lengths are rounded up to this many tokens or frames: a convolution's first run of each shape costs a plan."""
+TILE_CPU, TILE_GPU = 512, 8192
+"""Frames decoded at once: on a CPU small enough to stay near the caches, on a GPU large enough to fill it."""
 MAX_PIECE_CHARS = 400  # attention grows with the square of the length
 AGREEMENT = 1e-3  # largest difference allowed between the fast decoder and the original, full scale = 1
 
@@ -82,6 +86,7 @@ class VitsEngine:
         self.config = model.config
         self.hop = math.prod(model.config.upsample_rates)
         self.gap = decoder_reach(model.config)
+        self.tile = TILE_CPU if self.device.type == "cpu" else TILE_GPU
         self.decode: Callable[[torch.Tensor, torch.Tensor | None], torch.Tensor] = model.decoder
         if self.device.type == "cpu":
             self._use_if_equal(ChannelsLastDecoder(model.decoder), torch.float32)
@@ -113,7 +118,11 @@ class VitsEngine:
         """Take the candidate decoder when it agrees with the original on noise; else keep the original."""
         generator = torch.Generator().manual_seed(0)
         z = torch.randn(1, self.config.flow_size, 40, generator=generator).to(self.device)
-        g = torch.zeros(1, self.config.speaker_embedding_size, 1, device=self.device) if self._speakers else None
+        g = (
+            torch.zeros(1, self.config.speaker_embedding_size, 1, device=self.device)
+            if self._speakers
+            else None
+        )
         with torch.inference_mode():
             difference = float((candidate(z, g).float() - self.model.decoder(z, g).float()).abs().max())
         if difference <= (AGREEMENT if dtype == torch.float32 else 2e-2):
@@ -184,7 +193,7 @@ class VitsEngine:
         """Waveforms, float32 (samples,), one per row. VitsModel.forward with per-item randomness and packing."""
         model, device = self.model, self.device
         lengths = [len(ids) for _, ids in rows]
-        longest = max(lengths)
+        longest = _bucket(max(lengths))
         ids = torch.zeros(len(rows), longest, dtype=torch.long)
         mask = torch.zeros(len(rows), longest, dtype=torch.long)
         for i, (_, row) in enumerate(rows):
@@ -216,7 +225,7 @@ class VitsEngine:
             noise = torch.randn(means.shape).to(device)  # drawn on the CPU: the same on every device
             priors.append(means + noise * spread * model.noise_scale)
             frames.append(means.shape[0])
-        top = max(frames)
+        top = _bucket(max(frames))
         latents = torch.zeros(len(rows), priors[0].shape[1], top, device=device)
         there = torch.zeros(len(rows), 1, top, device=device)
         for i, prior in enumerate(priors):
@@ -247,17 +256,35 @@ class VitsEngine:
         out: list[np.ndarray] = [np.empty(0, np.float32)] * len(frames)
         for members in groups.values():
             total = sum(frames[i] for i in members) + self.gap * (len(members) + 1)
-            packed = torch.zeros(1, latents.shape[1], total, device=latents.device)
+            packed = torch.zeros(1, latents.shape[1], total + self.gap + self.tile, device=latents.device)
             at, starts = self.gap, []
             for i in members:
                 packed[0, :, at : at + frames[i]] = latents[i, :, : frames[i]]
                 starts.append(at)
                 at += frames[i] + self.gap
             speaker = None if speakers is None else speakers[members[0] : members[0] + 1]
-            wave = self.decode(packed, speaker).reshape(-1).float().cpu().numpy()
+            wave = self._tiles(packed, total, speaker)
             for i, start in zip(members, starts, strict=True):
                 out[i] = wave[start * self.hop : (start + frames[i]) * self.hop].copy()
         return out
+
+    def _tiles(self, packed: torch.Tensor, total: int, speaker: torch.Tensor | None) -> np.ndarray:
+        """Decode a time axis of `total` frames tile by tile: few shapes for the convolutions, flat memory.
+
+        Neighbouring tiles overlap by what the decoder can see, so the seams are exact. The axis begins with
+        `gap` empty frames and is long enough behind `total` to fill the last tile.
+        """
+        gap, tile, hop = self.gap, self.tile, self.hop
+        wave = np.zeros(total * hop, np.float32)
+        at = gap  # the first frame that is wanted
+        while at < total:
+            want = min(tile, -(-(total - at) // BUCKET) * BUCKET)
+            part = packed[:, :, at - gap : at + want + gap]
+            sound = self.decode(part, speaker).reshape(-1)[gap * hop : (gap + want) * hop]
+            end = min(at + want, total)
+            wave[at * hop : end * hop] = sound[: (end - at) * hop].float().cpu().numpy()
+            at += want
+        return wave
 
     def free(self) -> None:
         """Give the CUDA cache back."""
@@ -266,7 +293,15 @@ class VitsEngine:
 
     def memory_bytes(self) -> int:
         """What torch holds on the device; 0 on a CPU."""
-        return torch.cuda.memory_reserved(self.device) if self.model is not None and self.device.type == "cuda" else 0
+        return (
+            torch.cuda.memory_reserved(self.device)
+            if self.model is not None and self.device.type == "cuda"
+            else 0
+        )
+
+
+def _bucket(length: int) -> int:
+    return -(-length // BUCKET) * BUCKET
 
 
 def fold_weight_norm(model: nn.Module) -> None:
@@ -302,7 +337,8 @@ class ChannelsLastDecoder:
         self.pre = _flat(decoder.conv_pre)
         self.up = [_flat(m) for m in decoder.upsampler]
         self.blocks = [
-            [(_flat(a), _flat(b)) for a, b in zip(block.convs1, block.convs2, strict=True)] for block in decoder.resblocks
+            [(_flat(a), _flat(b)) for a, b in zip(block.convs1, block.convs2, strict=True)]
+            for block in decoder.resblocks
         ]
         self.block_slopes = [block.leaky_relu_slope for block in decoder.resblocks]
         self.post = _flat(decoder.conv_post)
@@ -370,7 +406,9 @@ def _romanised(text: str) -> str:
         import uroman
     except ImportError:
         raise SpeechError(
-            "text_not_speakable", "This voice reads romanised text; the server lacks the package uroman.", "input"
+            "text_not_speakable",
+            "This voice reads romanised text; the server lacks the package uroman.",
+            "input",
         ) from None
     global _uroman
     if _uroman is None:

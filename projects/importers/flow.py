@@ -182,7 +182,7 @@ class Builder:
         self.last = ""
         self.spans: list[Span] = []
         self.linked = 0
-        self.page = ""
+        self.page: str | None = None  # of its first character
         self.note = False
         self.pending: list[RawBlock] = []  # blocks that stood inside this one and come after it
 
@@ -283,6 +283,8 @@ class Walker:
             if isinstance(element, etree._Entity):
                 self._leave_out("unknown entity", element.text or "")
             return
+        if (name in BLOCKS or name == "table") and name not in NEVER:
+            self._flush(context)
         if element.get("id"):
             self._anchor(element.get("id") or "")
         if name == "a" and element.get("name"):
@@ -700,7 +702,7 @@ class Walker:
     # ------------------------------------------------------------ text
 
     def _touch(self) -> None:
-        if not self._builder.page:
+        if self._builder.page is None:
             self._builder.page = self.page
 
     def _text(self, text: str | None, context: _Context) -> None:
@@ -744,7 +746,7 @@ class Walker:
             kind,
             text,
             source=self.flow.name + (f"#{self._ids[-1]}" if self._ids else ""),
-            page=self._builder.page or self.page,
+            page=self.page if self._builder.page is None else self._builder.page,
             language=context.language
             if language_base(context.language) != language_base(self.flow.language)
             else "",
@@ -759,8 +761,8 @@ class Walker:
         text = builder.text()
         if text.strip():
             self._finish(builder, text, context)
+            self._ids = []
         self.flow.blocks += builder.pending
-        self._ids = []
 
     def _finish(self, builder: Builder, text: str, context: _Context) -> None:
         kind, skip = context.kind, context.skip
@@ -774,7 +776,7 @@ class Walker:
         pieces = pieces_of(text, spans, kind, verse=bool(context.verse), skip=skip)
         for number, (piece_kind, piece, piece_spans) in enumerate(pieces):
             block = self._block(piece_kind, piece, context, skip)
-            block.page = builder.page or self.page
+            block.page = self.page if builder.page is None else builder.page
             block.spans = piece_spans
             block.linked = builder.linked if len(pieces) == 1 else 0
             block.group = context.group

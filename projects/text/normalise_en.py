@@ -975,5 +975,5 @@ ENGLISH_RULES: tuple[Rule, ...] = (
     replacing("year", r"(?<![\d.,$£€-])\b(?:1[1-9]\d\d|20\d\d)\b(?![,.]?\d|[-–]\d)", _year),
     replacing("codes", r"\b(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z\d]+\b", _code),
     replacing("number", r"(?<![\w])(?:\d{1,3}(?:,\d{3})+(?!\d)(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+)", _number),
-    replacing("number_glued", r"\d+", lambda m: f" {_number(m)} "),
+    replacing("number", r"\d+", lambda m: f" {_number(m)} "),
 )

@@ -185,16 +185,20 @@ class ProjectConsumer(PushConsumer):
         whats, self.whats = self.whats, set()
         project = Project.objects.get(public_id=self.scope["url_route"]["kwargs"]["public_id"])
         may_convert = permitted(self.scope["user"], project, Action.CONVERT)
-        parts = [panel_html(project, may_convert, what) for what in sorted(whats)]
+        # one kind of element per message: a parser that saw a <details> first would drop the table rows after it
+        messages = [panel_html(project, may_convert, what) for what in sorted(whats)]
         if whats - {"exports"}:
             may_edit = permitted(self.scope["user"], project, Action.CAST)
-            parts += [
-                render_to_string(
-                    "projects/_document_row.html", {"document": row, "project": project, "may_edit": may_edit}
+            messages.append(
+                "".join(
+                    render_to_string(
+                        "projects/_document_row.html",
+                        {"document": row, "project": project, "may_edit": may_edit},
+                    )
+                    for row in selectors.documents_of(project)
                 )
-                for row in selectors.documents_of(project)
-            ]
-        return ["".join(parts)]
+            )
+        return [message for message in messages if message]
 
 
 class LibraryConsumer(PushConsumer):
@@ -208,8 +212,12 @@ class LibraryConsumer(PushConsumer):
 
     def render(self) -> list[str]:
         context = library_context(self.scope["user"])
-        rows = [render_to_string("projects/_import_row.html", {"import": row}) for row in context["imports"]]
-        rows += [
+        imports = [
+            render_to_string("projects/_import_row.html", {"import": row}) for row in context["imports"]
+        ]
+        books = [
             render_to_string("projects/_project_row.html", {"project": row}) for row in context["projects"]
         ]
-        return ["".join(rows)]
+        return [
+            message for message in ("".join(books), "".join(imports)) if message
+        ]  # <li> and <tr> never mixed

@@ -66,7 +66,7 @@ export class StudioEditor extends HTMLElement {
     if (this.segment) release(this.segment);
     this.loaded = this.words;
     const saved = document.getElementById("saved");
-    if (saved) saved.textContent = say("saved", { time: new Date().toLocaleTimeString(document.documentElement.lang, { hour: "2-digit", minute: "2-digit" }) });
+    if (saved) saved.textContent = say("saved", { time: new Date().toLocaleTimeString(document.documentElement.lang || undefined, { hour: "2-digit", minute: "2-digit" }) });
   }
 
   /** Give up. What was written can be brought back for a while. */

@@ -73,6 +73,18 @@ describe("what the page owns", () => {
   });
 });
 
+describe("a button with the focus", () => {
+  it("keeps the focus and changes its words", () => {
+    document.body.insertAdjacentHTML("beforeend", '<div id="conversion"><div class="bar"><button hx-post="/pause">Pause</button></div></div>');
+    const button = document.querySelector("button")!;
+    button.focus();
+    place(parse('<div id="conversion"><div class="bar"><button hx-post="/resume">Go on</button></div></div>')[0]!);
+    expect(document.activeElement).toBe(button);
+    expect(button.textContent).toBe("Go on");
+    expect(button.getAttribute("hx-post")).toBe("/resume");
+  });
+});
+
 describe("unsaved words", () => {
   it("are left alone, and what arrived meanwhile takes its place when they are let go", () => {
     seg("1").setAttribute("data-dirty", "");

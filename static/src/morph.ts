@@ -80,7 +80,8 @@ export function morph(current: Element, next: Element): Element | null {
   const changed: Element[] = [];
   const result = Idiomorph.morph(current, next, {
     morphStyle: "outerHTML",
-    ignoreActiveValue: true,
+    // of a field only: a button with the focus changes its words like everything else
+    ignoreActiveValue: document.activeElement?.matches("input, textarea, select") ?? false,
     restoreFocus: true,
     callbacks: {
       beforeNodeMorphed(old: Node, fresh: Node) {

@@ -12,7 +12,7 @@ from typing import BinaryIO
 import av
 import numpy as np
 
-from synthesis.audio.codec import AudioUnreadable, audio_read
+from synthesis.audio.codec import AudioUnreadable, wav_read
 from synthesis.audio.limiter import limited
 from synthesis.audio.loudness import combined_lufs, loudness_lufs
 from synthesis.audio.resample import resample
@@ -53,7 +53,7 @@ def clip_read(clip: Clip, open_clip: OpenClip) -> np.ndarray:
     """Return a take's samples at its own rate. Raises ClipUnusable for a missing, damaged or different take."""
     try:
         with open_clip(clip.key) as file:
-            samples, rate_hz = audio_read(file)
+            samples, rate_hz = wav_read(file.read())  # whole: an object store's body cannot be sought in
     except (AudioUnreadable, FileNotFoundError, KeyError) as exc:
         raise ClipUnusable(clip, f"The take {clip.key} cannot be read: {exc}") from exc
     if rate_hz != clip.rate_hz:

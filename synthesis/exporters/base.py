@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import unicodedata
+import uuid
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -114,7 +115,7 @@ def plan_check(plan: BookPlan) -> tuple[Timeline, list[str]]:
 def atomic_file(out: Path) -> Iterator[Path]:
     """Give a temporary path beside `out`; rename it on success, remove it on failure. Nobody sees half a file."""
     out.parent.mkdir(parents=True, exist_ok=True)
-    part = out.with_name(f".{out.name[:200]}.{os.getpid()}.part")
+    part = out.with_name(f".{out.name[:200]}.{uuid.uuid4().hex[:12]}.part")
     try:
         yield part
         with part.open("rb") as file:
@@ -128,7 +129,7 @@ def atomic_file(out: Path) -> Iterator[Path]:
 def atomic_folder(out: Path) -> Iterator[Path]:
     """Give a temporary folder beside `out`; rename it on success, remove it on failure."""
     out.parent.mkdir(parents=True, exist_ok=True)
-    part = out.with_name(f".{out.name[:200]}.{os.getpid()}.part")
+    part = out.with_name(f".{out.name[:200]}.{uuid.uuid4().hex[:12]}.part")
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir()
     try:
@@ -147,6 +148,20 @@ def folder_zip(folder: Path, out: Path) -> int:
             if path.is_file():
                 archive.write(path, path.relative_to(folder).as_posix())
     return out.stat().st_size
+
+
+ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)  # the time of every entry we write: equal books give equal archives
+
+
+def zip_add(archive: zipfile.ZipFile, name: str, source: Path | bytes | str) -> None:
+    """Add an entry: text and bytes deflated, a file stored (it is sound or a picture) and streamed."""
+    info = zipfile.ZipInfo(name, ZIP_EPOCH)
+    if isinstance(source, Path):
+        with source.open("rb") as file, archive.open(info, "w", force_zip64=True) as entry:
+            shutil.copyfileobj(file, entry, 1 << 20)
+        return
+    info.compress_type = zipfile.ZIP_DEFLATED
+    archive.writestr(info, source)
 
 
 def title_clean(title: str) -> str:
@@ -178,6 +193,20 @@ def name_safe(text: str, *, ascii_only: bool = True, limit: int = 80) -> str:
     if kept.lower() in _WINDOWS:
         kept += "_"
     return kept or "untitled"
+
+
+# ISO 639-2 codes of languages: tags of MP3 and MP4 want three letters.
+_LANGUAGE_3 = {
+    "ar": "ara", "cs": "ces", "da": "dan", "de": "deu", "el": "ell", "en": "eng", "es": "spa", "fi": "fin",
+    "fr": "fra", "he": "heb", "hi": "hin", "hu": "hun", "it": "ita", "ja": "jpn", "ko": "kor", "nl": "nld",
+    "no": "nor", "nb": "nob", "pl": "pol", "pt": "por", "ro": "ron", "ru": "rus", "sv": "swe", "tr": "tur",
+    "uk": "ukr", "vi": "vie", "zh": "zho",
+}  # fmt: skip
+
+
+def language_3(language: str) -> str:
+    """Return a BCP 47 tag's language in three letters; "und" where it is not known."""
+    return _LANGUAGE_3.get(language.split("-")[0].lower(), "und")
 
 
 def year_of(plan: BookPlan) -> str:

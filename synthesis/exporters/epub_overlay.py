@@ -17,6 +17,7 @@ from pathlib import Path
 from synthesis.audio.render import Mastering, OpenClip
 from synthesis.audio.timeline import BookPlan, PlacedChapter, PlacedLine, samples_ms
 from synthesis.exporters.base import (
+    ZIP_EPOCH,
     ExportFacts,
     FileFacts,
     Progress,
@@ -24,6 +25,7 @@ from synthesis.exporters.base import (
     plan_check,
     title_clean,
     year_of,
+    zip_add,
 )
 from synthesis.exporters.fileset import FileSet
 from synthesis.exporters.mp3 import mp3_encoding
@@ -32,7 +34,6 @@ from synthesis.exporters.transcript import paragraphs
 
 ACTIVE_CLASS = "-epub-media-overlay-active"
 PLAYBACK_CLASS = "-epub-media-overlay-playing"
-_EPOCH = (1980, 1, 1, 0, 0, 0)
 _CSS = f"""body {{ line-height: 1.5; margin: 1em; }}
 h1, h2 {{ line-height: 1.2; }}
 .scene {{ text-align: center; }}
@@ -92,16 +93,14 @@ class EpubOverlayExporter:
             modified = self.modified or datetime.now(UTC)
             with atomic_file(out) as part, zipfile.ZipFile(part, "w", allowZip64=True) as archive:
                 archive.writestr(
-                    zipfile.ZipInfo("mimetype", _EPOCH), "application/epub+zip"
+                    zipfile.ZipInfo("mimetype", ZIP_EPOCH), "application/epub+zip"
                 )  # first and stored
                 for name, text in epub_texts(plan, line.chapters, facts.files, modified):
-                    info = zipfile.ZipInfo(name, _EPOCH)
-                    info.compress_type = zipfile.ZIP_DEFLATED
-                    archive.writestr(info, text.encode())
+                    zip_add(archive, name, text)
                 if plan.cover:
-                    archive.writestr(zipfile.ZipInfo(f"EPUB/{_cover(plan)[0]}", _EPOCH), plan.cover)
+                    zip_add(archive, f"EPUB/{_cover(plan)[0]}", plan.cover)
                 for chapter, file in zip(line.chapters, facts.files, strict=True):
-                    archive.write(folder / file.name, f"EPUB/audio/{_id(chapter)}.mp3")
+                    zip_add(archive, f"EPUB/audio/{_id(chapter)}.mp3", folder / file.name)
         finally:
             if folder.is_dir():
                 for path in folder.iterdir():

@@ -23,12 +23,11 @@ from synthesis.exporters.base import (
     plan_check,
     title_clean,
     year_of,
+    zip_add,
 )
 from synthesis.exporters.fileset import FileSet
 from synthesis.exporters.mp3 import mp3_encoding, mp3_tag
 from synthesis.exporters.renders import RenderStore
-
-_EPOCH = (1980, 1, 1, 0, 0, 0)  # fixed times in the archive: equal books give equal bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +66,12 @@ class LpfExporter:
             modified = self.modified or datetime.now(UTC)
             with atomic_file(out) as part, zipfile.ZipFile(part, "w", allowZip64=True) as archive:
                 manifest = lpf_manifest(plan, line, facts.files, modified)
-                _text(archive, "publication.json", json.dumps(manifest, ensure_ascii=False, indent=1))
-                _text(archive, "index.html", lpf_index(plan, line, facts.files))
+                zip_add(archive, "publication.json", json.dumps(manifest, ensure_ascii=False, indent=1))
+                zip_add(archive, "index.html", lpf_index(plan, line, facts.files))
                 if plan.cover:
-                    archive.writestr(zipfile.ZipInfo(f"cover.{_cover(plan)[0]}", _EPOCH), plan.cover)
+                    zip_add(archive, f"cover.{_cover(plan)[0]}", plan.cover)
                 for file in facts.files:
-                    archive.write(folder / file.name, f"audio/{file.name}")
+                    zip_add(archive, f"audio/{file.name}", folder / file.name)
         finally:
             _folder_gone(folder)
         size = out.stat().st_size
@@ -175,12 +174,6 @@ def _duration(ms: int) -> str:
 def _cover(plan: BookPlan) -> tuple[str, str]:
     is_png = (plan.cover or b"").startswith(b"\x89PNG")
     return ("png", "image/png") if is_png else ("jpg", "image/jpeg")
-
-
-def _text(archive: zipfile.ZipFile, name: str, text: str) -> None:
-    info = zipfile.ZipInfo(name, _EPOCH)
-    info.compress_type = zipfile.ZIP_DEFLATED
-    archive.writestr(info, text.encode())
 
 
 def _folder_gone(folder: Path) -> None:

@@ -29,6 +29,7 @@ from synthesis.exporters.base import (
     FileFacts,
     Progress,
     atomic_file,
+    language_3,
     people,
     plan_check,
     title_clean,
@@ -76,7 +77,7 @@ class M4bExporter:
         with atomic_file(out) as part:
             raw = part.with_name(part.name + ".mp4")
             try:
-                levels = levels_joined(self._write(raw, line, open_clip, gain, progress))
+                levels = levels_joined(self._write(raw, line, open_clip, gain, progress, plan.language))
                 mp4.finish(
                     raw,
                     part,
@@ -101,7 +102,13 @@ class M4bExporter:
         )
 
     def _write(
-        self, path: Path, line: Timeline, open_clip: OpenClip, gain_db: float, progress: Progress
+        self,
+        path: Path,
+        line: Timeline,
+        open_clip: OpenClip,
+        gain_db: float,
+        progress: Progress,
+        language: str,
     ) -> list[Levels]:
         """Write sound and chapters, return the chapters' measures; tags, brand and faststart follow in mp4.finish."""
         options = {"fflags": "+bitexact"}
@@ -113,6 +120,7 @@ class M4bExporter:
             stream = container.add_stream("aac", rate=RATE_HZ, layout="mono", format="fltp")
             stream.bit_rate = self.bit_rate
             stream.time_base = _TIME_BASE
+            stream.metadata["language"] = language_3(language)
             container.set_chapters(cast(list[Any], chapter_list(line)))  # PyAV's type is no public name
             number = 0
             try:

@@ -8,19 +8,11 @@ from pathlib import Path
 from synthesis.audio.render import Mastering, OpenClip
 from synthesis.audio.timeline import BookPlan, PlacedChapter, Timeline, samples_ms
 from synthesis.exporters import id3
-from synthesis.exporters.base import ExportFacts, Progress, people, title_clean, year_of
+from synthesis.exporters.base import ExportFacts, Progress, language_3, people, title_clean, year_of
 from synthesis.exporters.encode import Encoding
 from synthesis.exporters.fileset import FileSet
 from synthesis.exporters.names import chapter_label
 from synthesis.exporters.renders import RenderStore
-
-# ISO 639-2 codes of the languages that ID3's TLAN and COMM want in three letters.
-_LANGUAGE_3 = {
-    "ar": "ara", "cs": "ces", "da": "dan", "de": "deu", "el": "ell", "en": "eng", "es": "spa", "fi": "fin",
-    "fr": "fra", "he": "heb", "hi": "hin", "hu": "hun", "it": "ita", "ja": "jpn", "ko": "kor", "nl": "nld",
-    "no": "nor", "nb": "nob", "pl": "pol", "pt": "por", "ro": "ron", "ru": "rus", "sv": "swe", "tr": "tur",
-    "uk": "ukr", "vi": "vie", "zh": "zho",
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +67,7 @@ def mp3_encoding(bit_rate: int) -> Encoding:
 def mp3_tag(plan: BookPlan, line: Timeline, chapter: PlacedChapter) -> bytes:
     """Return a chapter file's ID3 tag."""
     title, authors = title_clean(plan.title), people(plan.authors)
-    language = _LANGUAGE_3.get(plan.language.split("-")[0].lower(), "und")
+    language = language_3(plan.language)
     cover = b""
     if plan.cover:
         cover = id3.picture(plan.cover, "image/png" if plan.cover.startswith(b"\x89PNG") else "image/jpeg")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,9 @@ import environ
 ROOT = Path(__file__).resolve().parents[2]
 
 env = environ.Env()
-# A `.env` beside manage.py is read if it is there; what the environment says already wins.
-environ.Env.read_env(ROOT / ".env", overwrite=False)
+# A `.env` beside manage.py is read if it is there; what the environment says already wins. Tests must not depend on it.
+if os.environ.get("DJANGO_SETTINGS_MODULE") != "voiceproject.settings.test":
+    environ.Env.read_env(ROOT / ".env", overwrite=False)
 
 
 def text(name: str, default: str = "") -> str:
