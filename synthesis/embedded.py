@@ -100,7 +100,6 @@ class InferenceChild:
                     "--metrics-port",
                     str(port_free()),
                     "--exit-with-stdin",
-                    *(word for option in settings.INFERENCE_OPTIONS for word in ("--option", option)),
                 ],
                 cwd=settings.ROOT,
                 stdin=subprocess.PIPE,

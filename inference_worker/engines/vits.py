@@ -23,6 +23,7 @@ from inference_worker.engines.base import About, Speech, Utterance, VoiceInfo
 from inference_worker.errors import SpeechError
 from inference_worker.split import pieces_join, text_split
 
+NEEDS = ("torch", "transformers")
 BUCKET = 64
 """Lengths are rounded up to this many tokens or frames: a convolution's first run of each shape costs a plan."""
 TILE_CPU, TILE_GPU = 512, 8192

@@ -105,11 +105,15 @@ class ParsedBook:
 class Importer(Protocol):
     """Reads one kind of manuscript. An importer is one file; registering it touches no other."""
 
-    name: str
-    """Short name for messages and settings, such as `epub`."""
+    @property
+    def name(self) -> str:
+        """Short name for messages and settings, such as `epub`."""
+        ...
 
-    extensions: tuple[str, ...]
-    """Lower-case endings of file names, with the dot."""
+    @property
+    def extensions(self) -> tuple[str, ...]:
+        """Lower-case endings of file names, with the dot."""
+        ...
 
     def score(self, head: bytes, name: str) -> float:
         """How surely this is a file of this kind, 0 to 1, from its first 4 KiB and its name. Reads nothing else."""

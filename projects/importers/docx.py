@@ -387,6 +387,11 @@ class _Reader:
                 r"(?:heading|überschrift|titre|título|titolo|заголовок|제목|見出し|标题)\s*([1-9])", name
             ):
                 return "heading", int(match[1]), frozenset()
+            if re.fullmatch(
+                r"chapter(?: (?:title|heading|head|number|name))?|kapitel(?:überschrift|titel)?|titre de chapitre|章",
+                name,
+            ):
+                return "heading", 1, frozenset()
             if name in ("title", "titel", "titre", "book title"):
                 return "heading", 9, frozenset({"doc-title"})
             if name == "subtitle":

@@ -15,7 +15,7 @@ from .archive import Archive
 from .base import ImportRefused, ParsedBook
 from .flow import Flow, Walker
 from .markup import Tree, css_hidden, html_tree, language_of, local, types_of, xml_tree
-from .structure import About, Draft, book_finish, cut_at, drafts_by_headings, title_words
+from .structure import About, Draft, book_finish, cut_at, drafts_by_headings, headings_guess, title_words
 
 CONTAINER = "META-INF/container.xml"
 FONT_OBFUSCATION = ("http://www.idpf.org/2008/embedding", "http://ns.adobe.com/pdf/enc#RC")
@@ -155,8 +155,8 @@ def _package(archive: Archive, warnings: list[str]) -> Package:
                     "text": "bodymatter",
                     "start": "bodymatter",
                 }.get(word, word)
-                key = (target, unquote((element.get("href") or "").partition("#")[2]))
-                guide[key] = guide.get(key, frozenset()) | {word}
+                place = (target, unquote((element.get("href") or "").partition("#")[2]))
+                guide[place] = guide.get(place, frozenset()) | {word}
     about = _about(root, items, archive, warnings)
     return Package(path, items, spine, about, nav, ncx, guide)
 
@@ -863,6 +863,7 @@ class _Reader:
 
     def _by_headings(self, flows: list[Flow]) -> list[Draft]:
         blocks = [b for f in flows for b in f.blocks]
+        headings_guess(blocks)
         if any(b.kind == "heading" and b.read for b in blocks):
             return drafts_by_headings(blocks, self.package.about.title)
         return [

@@ -213,11 +213,11 @@ class _Reader:
                 ]
                 if lines:
                     head = lines[0]
-                    for line in lines[1:]:
+                    for other_line in lines[1:]:
                         shift = len(head.text) + 1
-                        head.text += "\n" + line.text
+                        head.text += "\n" + other_line.text
                         head.spans += [
-                            Span(s.start + shift, s.end + shift, s.role, s.value) for s in line.spans
+                            Span(s.start + shift, s.end + shift, s.role, s.value) for s in other_line.spans
                         ]
                     head.level = 1
                     blocks.append(head)
@@ -254,11 +254,11 @@ class _Reader:
                         blocks += self._children([v], etree.Element("x"), "subheading", skip, depth + 1)
                 if lines:
                     head = lines[0]
-                    for line in lines[1:]:
+                    for other_line in lines[1:]:
                         shift = len(head.text) + 1
-                        head.text += "\n" + line.text
+                        head.text += "\n" + other_line.text
                         head.spans += [
-                            Span(s.start + shift, s.end + shift, s.role, s.value) for s in line.spans
+                            Span(s.start + shift, s.end + shift, s.role, s.value) for s in other_line.spans
                         ]
                     blocks.append(head)
             elif tag == "v":

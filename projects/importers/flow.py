@@ -734,10 +734,12 @@ class Walker:
         if not self.hidden:
             return ""
         name, identity = local(element), element.get("id")
-        if identity and (reason := self.hidden.get(f"#{identity}") or self.hidden.get(f"{name}#{identity}")):
+        if identity and (
+            reason := self.hidden.get(f"#{identity}") or self.hidden.get(f"{name}#{identity}", "")
+        ):
             return reason
         for word in (element.get("class") or "").split():
-            if reason := self.hidden.get(f".{word}") or self.hidden.get(f"{name}.{word}"):
+            if reason := self.hidden.get(f".{word}") or self.hidden.get(f"{name}.{word}", ""):
                 return reason
         return ""
 

@@ -53,6 +53,17 @@ _PREFIXES = frozenset(
     ]
 )
 
+_SOLID = frozenset(
+    """something somewhere anything anywhere everything everywhere nothing nowhere somebody anybody everybody nobody
+    someone anyone everyone without within whatever whoever however therefore wherever whenever overcome understand
+    understood become became himself herself itself themselves yourself myself ourselves another already although
+    altogether afterwards afternoon sometimes meanwhile outside inside upstairs downstairs breakfast gentleman gentlemen
+    bedroom forever indeed instead maybe moreover nevertheless otherwise perhaps somehow therein thereby today tomorrow
+    tonight toward towards undergo undertake underneath upon wherein whereas withdraw withhold withstand workshop
+    household housekeeper schoolmaster grandfather grandmother midnight moonlight sunlight daylight footstep fireplace
+    doorway railway highway landlord landlady newspaper notebook overhead overlook sunset sunrise goodbye likewise""".split()
+)
+
 logging.getLogger("pypdf").setLevel(
     logging.CRITICAL
 )  # it reports every oddity of a file; our warnings say what matters
@@ -68,6 +79,13 @@ class Piece:
     text: str
     font: str
     number: int  # in drawing order
+    stop: float = 0.0  # where the pen was after it, 0 = not reported
+
+    @property
+    def end(self) -> float:
+        """Where it ends: as reported, where that is believable, else estimated from its letters."""
+        estimate = _width(self.text.strip(), self.size)
+        return self.stop if self.stop > self.x + 0.4 * estimate else self.x + estimate
 
 
 @dataclass
@@ -186,6 +204,11 @@ class _Reader:
 
         def visit(text: str, cm: Any, tm: Any, font: Any, size: float) -> None:
             if not text or not text.strip():
+                if pieces and not pieces[-1].stop and tm[4]:
+                    x = tm[4] * cm[0] + tm[5] * cm[2] + cm[4]
+                    y = tm[4] * cm[1] + tm[5] * cm[3] + cm[5]
+                    if abs(y - pieces[-1].y) < 1:
+                        pieces[-1].stop = x
                 if pieces and text and " " in text and not pieces[-1].text.endswith(" "):
                     pieces[-1].text += " "
                 return
@@ -264,6 +287,7 @@ class _Reader:
             if (value := _page_number(line.text)) is not None:
                 numbers[value - index] += 1
         shift = numbers.most_common(1)[0] if numbers else (0, 0)
+        exact = Counter(" ".join(line.text.split()) for _, line, _ in candidates)
         gone: set[int] = set()
         for index, line, place in candidates:
             value = _page_number(line.text)
@@ -281,7 +305,8 @@ class _Reader:
                 gone.add(id(line))
                 self._leave_out("page number", line.text, index)
             elif (
-                seen[place, mask] >= 2
+                not (exact[" ".join(line.text.split())] == 1 and self._is_title(line))
+                and seen[place, mask] >= 2
                 and seen[place, mask] >= min(3, count)
                 and (seen[place, mask] >= 0.2 * count or seen[place, mask] >= 4)
                 and (apart or seen[place, mask] >= 3)
@@ -292,6 +317,10 @@ class _Reader:
                     self.labels.setdefault(index, match[1] or match[2])
         # A single page has no running head that could be told from its text, but a number set apart is a number.
         return [[line for line in lines if id(line) not in gone] for lines in pages]
+
+    def _is_title(self, line: Line) -> bool:
+        """Does a line that stands at the top of its page only once look like the title of a chapter?"""
+        return line.size > 1.12 * self.body_size or looks_like_heading(line.text)
 
     def _apart(self, line: Line, lines: list[Line]) -> bool:
         """Is a line farther from its neighbours than lines of text are from each other?"""
@@ -483,6 +512,9 @@ class _Reader:
         if piece[:1].isupper() and not text.isupper():
             return text
         whole, parted = before + after, f"{before}-{after}"
+        known = len(before) > 3 and len(after) > 3 and bool(self.words[before] and self.words[after])
+        if known and not self.words[whole] and whole not in _SOLID:
+            return text  # two words of this text: "travel-worn"
         if self.hyphened[parted] and not self.words[whole]:
             return text
         if (
@@ -565,7 +597,7 @@ class _Reader:
                     about.title = title
                 author = " ".join(str(info.author or "").split())
                 about.authors = tuple(a.strip() for a in re.split(r"\s*;\s*", author) if a.strip())
-            root = self.reader.trailer["/Root"]
+            root: Any = self.reader.trailer["/Root"]
             about.language = language_tag(str(root.get("/Lang", "")))
         except Exception:
             return about
@@ -632,7 +664,7 @@ def _second_column(pieces: list[Piece], width: float) -> float:
     if len(left) < 3 or len(rights) < 3:
         return 0.0
     # Runs on one line that merely change the font begin anywhere; columns begin at the same place again and again.
-    crossing = sum(p.x + _width(p.text.strip(), p.size) > right + 12 for p in left)
+    crossing = sum(p.end > right + 12 for p in left)
     return right if crossing <= 0.25 * len(left) else 0.0
 
 
@@ -640,7 +672,7 @@ def _ordered(pieces: list[Piece], right: float, page: int) -> list[Line]:
     """Lines in reading order: down the left column, then down the right; a line across both parts them."""
     if not right:
         return _rows(pieces, page, 0)
-    across = [p for p in pieces if p.x < right - 40 and p.x + _width(p.text.strip(), p.size) > right + 12]
+    across = [p for p in pieces if p.x < right - 40 and p.end > right + 12]
     edges = sorted({p.y for p in across}, reverse=True)
     lines: list[Line] = []
     top = float("inf")
@@ -672,7 +704,7 @@ def _rows(pieces: list[Piece], page: int, column: int) -> list[Line]:
         for piece in row:
             words = re.sub(r"\s+", " ", piece.text)
             if before is not None and not text.endswith(" ") and not words.startswith(" "):
-                end = before.x + _width(before.text.rstrip(), before.size)
+                end = before.end
                 # Drawn one after the other without a blank they are one word, unless plainly apart.
                 if not (piece.number == before.number + 1 and piece.x - end < 0.6 * piece.size):
                     text += " "
@@ -703,7 +735,7 @@ def _rows(pieces: list[Piece], page: int, column: int) -> list[Line]:
                 page,
                 column,
                 spans,
-                max(last.x + _width(last.text.strip(), last.size), row[0].x + _width(text, main.size) * 0.9),
+                last.end,
             )
         )
     return lines

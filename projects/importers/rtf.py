@@ -5,7 +5,6 @@ import re
 from dataclasses import dataclass, replace
 from typing import BinaryIO
 
-from projects.text.headings import looks_like_heading
 from projects.text.languages import is_speakable, language_guess
 from projects.text.spans import Span
 
@@ -144,10 +143,6 @@ class _Reader:
         author = " ".join("".join(self.text_of.get("author", [])).split())
         self.about.authors = tuple(a.strip() for a in author.split(";") if a.strip())
         self.about.language = language_guess(" ".join(b.text for b in self.flow.blocks[:300]))
-        if not any(b.kind == "heading" for b in self.flow.blocks):
-            for block in self.flow.blocks:
-                if block.kind == "paragraph" and looks_like_heading(block.text) and block.read:
-                    block.kind, block.level = "heading", 1
         drafts = drafts_by_headings(self.flow.blocks, self.about.title)
         return book_finish(
             drafts,

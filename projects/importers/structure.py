@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from projects.text.headings import heading_number, heading_spoken, looks_like_heading
+from projects.text.headings import heading_number, heading_spoken, looks_like_heading, number_value
 from projects.text.languages import is_speakable, language_base, language_tag
 
 from .base import ImportRefused, LeftOut, ParsedBlock, ParsedBook, ParsedChapter
@@ -207,8 +207,36 @@ def _without_spans(block: RawBlock) -> str:
 # ---------------------------------------------------------------- chapters from headings
 
 
+def headings_guess(blocks: Sequence[RawBlock]) -> None:
+    """Where no style says what is a heading, lines that say so by themselves are: "Chapter 7", or "1", "2", "3" …"""
+    if any(b.kind == "heading" and b.read and b.level < 9 for b in blocks):
+        return
+    run: list[RawBlock] = []
+    for block in blocks:
+        if block.kind not in ("paragraph", "list_item") or not block.read or len(block.text) > 120:
+            continue
+        if block.kind == "paragraph" and looks_like_heading(block.text):
+            part = re.match(
+                r"(?:part|book|volume|teil|buch|partie|livre|tome|parte|libro|часть|книга)\b",
+                block.text,
+                re.I,
+            )
+            block.kind, block.level = "heading", 1 if part else 2
+            continue
+        match = re.fullmatch(r"([IVXLC]+|\d{1,3})\.?", block.text)
+        value = number_value(match[1]) if match else None
+        if value == 1:
+            run = [block]
+        elif run and value == len(run) + 1:
+            run.append(block)
+        if len(run) >= 2:
+            for member in run:
+                member.kind, member.level = "heading", 2
+
+
 def drafts_by_headings(blocks: Sequence[RawBlock], book_title: str = "") -> list[Draft]:
     """Chapters of a flow that has no table of contents: its headings of the level that makes chapters."""
+    headings_guess(blocks)
     levels = [b.level for b in blocks if b.kind == "heading" and b.read]
     if not levels:
         return [Draft("", list(blocks), listed=False)] if blocks else []
@@ -672,6 +700,10 @@ def book_finish(
                 draft.included, draft.reason = True, ""
                 if draft.kind in ("front_matter", "back_matter"):
                     draft.kind = "chapter"
+    if coverage is None:
+        coverage, doubled = _coverage(drafts, flows)
+        if doubled:
+            notes.append("Some text of the source stands in the book twice.")
     chapters = []
     for draft in drafts:
         draft.title = " ".join(draft.title.split()) or _title_from(draft)
@@ -707,13 +739,7 @@ def book_finish(
                 depth=draft.depth,
             )
         )
-    total = sum(f.total for f in flows)
     gone = [*left_out, *(x for f in flows for x in f.left_out)]
-    if coverage is None:
-        kept = sum(counted(b.text) for f in flows for b in f.blocks) - sum(f.synthetic for f in flows)
-        coverage = (
-            min(1.0, (kept + sum(x.count for f in flows for x in f.left_out)) / total) if total else 1.0
-        )
     if coverage < MIN_COVERAGE:
         notes.append(f"Only {coverage:.1%} of the characters of the source are accounted for.")
     return ParsedBook(
@@ -737,6 +763,16 @@ def book_finish(
         left_out=tuple(gone),
         lexicon=tuple(dict.fromkeys([*lexicon, *(x for f in flows for x in f.lexicon)])),
     )
+
+
+def _coverage(drafts: list[Draft], flows: list[Flow]) -> tuple[float, bool]:
+    """(share of the source's characters that are in chapters or left out with a reason, is text there twice)."""
+    total = sum(f.total for f in flows)
+    if not total:
+        return 1.0, False
+    kept = sum(counted(b.text) for d in drafts for b in d.blocks) - sum(f.synthetic for f in flows)
+    share = (kept + sum(x.count for f in flows for x in f.left_out)) / total
+    return min(share, 1 / share) if share > 0 else 0.0, share > 1.0005
 
 
 def _title_from(draft: Draft) -> str:

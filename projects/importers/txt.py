@@ -611,6 +611,7 @@ def _numeral_run(groups: list[Group]) -> set[int]:
             run.append(index)
         if len(run) >= 2:
             found |= set(run)
+    found |= _titled_run(groups)
     if (
         not found
         and len(groups) > 1
@@ -620,6 +621,26 @@ def _numeral_run(groups: list[Group]) -> set[int]:
     ):
         return {0}  # a text that begins with the number of its one chapter
     return found
+
+
+_TITLED = re.compile(r"([IVXLC]+|\d{1,3})[.:)]\s+(\S.{0,70})")
+
+
+def _titled_run(groups: list[Group]) -> set[int]:
+    """Lines such as "I. A SCANDAL IN BOHEMIA" that count up from one, with text between them: no mere list."""
+    runs: list[list[int]] = []
+    for index, group in enumerate(groups):
+        match = _TITLED.fullmatch(group.lines[0].text) if len(group.lines) == 1 else None
+        if not match or not (match[2].isupper() or _title_case(match[2])):
+            continue
+        value = roman_value(match[1]) if match[1][0] in "IVXLC" else int(match[1])
+        if value == 1:
+            runs.append([index])
+        elif runs and value == len(runs[-1]) + 1:
+            between = sum(len(g.text) for g in groups[runs[-1][-1] + 1 : index])
+            if between >= 200:
+                runs[-1].append(index)
+    return {index for run in runs if len(run) >= 2 for index in run}
 
 
 def _han_value(text: str) -> int:

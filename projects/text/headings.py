@@ -241,8 +241,8 @@ def heading_spoken(text: str, *, language: str, kind: str = "heading", chapter: 
 def _is_spelled(line: str) -> bool:
     """ "Chapter the Last", "Chapter Seven": words already, though perhaps in capitals."""
     match = _LABELLED.match(line) or _ORDINAL_FIRST.match(line)
-    return (
-        bool(match)
-        and not re.fullmatch(r"\d+\.?|[IVXLCDMivxlcdm]+", match["number"])
-        and not (line.isupper() or ":" in line)
-    )  # type: ignore[index]
+    if not match:
+        return False
+    return not re.fullmatch(r"\d+\.?|[IVXLCDMivxlcdm]+", match["number"]) and not (
+        line.isupper() or ":" in line
+    )

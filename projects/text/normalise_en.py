@@ -380,9 +380,32 @@ def _decade(match: re.Match[str]) -> str:
         return (
             english_cardinal(number // 100) + " hundreds"
             if number % 1000
+            else "thousands"
+            if number == 1000
             else english_cardinal(number // 1000) + " thousands"
         )
     return english_plural(english_year(number))
+
+
+def _century(match: re.Match[str]) -> str:
+    value = roman_value(match[1])
+    return f"{english_ordinal(value)} " if value and value <= 30 else match[0]
+
+
+def _money_range(match: re.Match[str]) -> str:
+    return f"{match[2]} to {match[3]} {_CURRENCY[match[1]][1]}"
+
+
+def _month_days(match: re.Match[str]) -> str:
+    return f"{match[1]} {english_ordinal(int(match[2]))} to {english_ordinal(int(match[3]))}"
+
+
+def _days_month(match: re.Match[str]) -> str:
+    return f"the {english_ordinal(int(match[1]))} to the {english_ordinal(int(match[2]))} of {match[3]}"
+
+
+def _short_range(match: re.Match[str]) -> str:
+    return f"{match[1]} to {match[2]}" if int(match[1]) < int(match[2]) else match[0]
 
 
 def _short_decade(match: re.Match[str]) -> str:
@@ -458,6 +481,8 @@ def _vulgar(match: re.Match[str]) -> str:
 
 def _fraction(match: re.Match[str]) -> str:
     whole, top, bottom = match[1], int(match[2]), int(match[3])
+    if top == bottom and not whole:
+        return f"{english_cardinal(top)} {english_cardinal(bottom)}"
     if (top, bottom) == (24, 7):
         return "twenty-four seven"
     if (top, bottom) == (9, 11):
@@ -566,9 +591,20 @@ def _ruler(match: re.Match[str]) -> str:
         len(numeral) == 1
         and numeral != "V"
         and not title
-        and not re.match(r"\s*[.,;:!?)’”]|[’']s\b|\s*$|\s+of\b", after)
+        and not re.match(
+            r"\s*[.,;:!?)’”]|[’']s\b|\s*$|\s+(?:of|died|ruled|reigned|succeeded|abdicated|ascended)\b", after
+        )
     ):
         return match[0]  # "Mary I saw yesterday"
+    if (
+        numeral == "I"
+        and title
+        and not re.match(
+            r"\s*[.,;:!?)’”—]|[’']s\b|\s*$|\s+(?:of|and|was|is|died|ruled|reigned|succeeded|abdicated|ascended|became|who)\b",
+            after,
+        )
+    ):
+        return match[0]  # "as to King George I know nothing"
     if numeral in "DCLM" or (
         numeral == "X" and not title and name not in ("Leo", "Pius", "Charles", "Alfonso", "Benedict")
     ):
@@ -818,41 +854,61 @@ _COMMON = frozenset(
         "other",
     ]
 )
-_CAPS_WORD = re.compile(r"(?<![A-Za-z.&'’])[A-Z]{2,}(?:['’][A-Z]+)?(?![A-Za-z&]|\.[A-Z])")
+_CAPS_WORD = re.compile(r"(?<![A-Za-z.&'’])[A-Z]{2,}(?:['’][A-Z]+)?(?![A-Za-z&$£€]|\.[A-Z])")
 
 
-def _sayable(word: str) -> bool:
-    """Could capitals be a word that is stressed, and not letters that are said one by one?"""
+def _sayable(word: str, *, in_run: bool = False) -> bool:
+    """Could capitals be a word that is stressed, and not letters that are said one by one? `in_run`: among others."""
     low = word.casefold().replace("’", "").replace("'", "")
-    if low in _COMMON:
+    if low in _COMMON or (in_run and low in ("a", "i", "o")):
         return True
     return (
-        len(low) >= 5 and bool(re.search("[aeiouy]", low)) and not re.search("[bcdfghjklmnpqrstvwxz]{5}", low)
+        len(low) >= (4 if in_run else 5)
+        and bool(re.search("[aeiouy]", low))
+        and not re.search("[bcdfghjklmnpqrstvwxz]{5}", low)
     )
 
 
 _CAPS_PAIR = re.compile("[A-Z]{2}")
+_CAPS_RUN = re.compile(r"\b[A-Z][A-Z’']*\b(?:[\s,;:—–-]+[A-Z][A-Z’']*\b)+(?![a-z.])")
+_SHORT_STRESSED = frozenset(
+    ["no", "oh", "so", "my", "we", "he", "is", "if", "all", "any", "not", "and", "the", "you"]
+)
 
 
 def _shouting(text: str) -> str:
     """Words in capitals for stress are words. Letters that are said one by one (BBC, FBI) stay."""
     if not _CAPS_PAIR.search(text):
         return text
-    letters = [c for c in text if c.isalpha()]
-    if len(letters) > 8 and all(c.isupper() for c in letters) and len(text.split()) > 2:
-        words = text.split()
-        if sum(_sayable(w.strip(".,;:!?“”‘’\"'()")) for w in words) * 2 >= len(words):
-            low = re.sub(r"\bi\b", "I", text.lower())
-            return re.sub(r"^(\W*)(\w)", lambda m: m[1] + m[2].upper(), low)
+
+    def run(match: re.Match[str]) -> str:
+        words = re.findall(r"[A-Z][A-Z’']*", match[0])
+        known = sum(_sayable(w, in_run=True) for w in words)
+        if not any(len(w) > 2 for w in words) or known < 0.75 * len(words):
+            return match[0]
+        low = re.sub(
+            r"[A-Z][A-Z’']*", lambda w: w[0].lower() if w[0] != "I" and _is_word(w[0]) else w[0], match[0]
+        )
+        return low[:1].upper() + low[1:] if _at_start(match) else low
 
     def calm(match: re.Match[str]) -> str:
         word = match[0]
-        if not _sayable(word) or roman_value(word) is not None:
+        if roman_value(word) is not None or not (
+            word.casefold() in _SHORT_STRESSED or (len(word) > 2 and _sayable(word))
+        ):
             return word
-        before = match.string[: match.start()].rstrip("“‘\"'( ")
-        return word.capitalize() if not before or before[-1] in ".!?…" else word.lower()
+        return word.capitalize() if _at_start(match) else word.lower()
 
-    return _CAPS_WORD.sub(calm, text)
+    return _CAPS_WORD.sub(calm, _CAPS_RUN.sub(run, text))
+
+
+def _is_word(word: str) -> bool:
+    return len(word) == 1 or len(word) > 4 or _sayable(word, in_run=True)
+
+
+def _at_start(match: re.Match[str]) -> bool:
+    before = match.string[: match.start()].rstrip("“‘\"'( ")
+    return not before or before[-1] in ".!?…"
 
 
 def _numeral_alone(match: re.Match[str]) -> str:
@@ -893,6 +949,7 @@ ENGLISH_RULES: tuple[Rule, ...] = (
     replacing(
         "numeral_heading", r"^([IVXLCDM]+)([.:]?)(?=$|[.:]\s|\s*[—–-])", _numeral_alone, headings_only=True
     ),
+    replacing("century_roman", r"\b([IVX]+)(?:th|st|nd|rd)? (?=[Cc]entur(?:y|ies)\b)", _century),
     replacing("world_war", r"\b((?:First |Second )?World War|Vatican|Super Bowl) ([IVXL]+)\b", _world_war),
     replacing(
         "numbered_roman",
@@ -919,6 +976,7 @@ ENGLISH_RULES: tuple[Rule, ...] = (
         rf"(?<![\w.])({'|'.join(re.escape(w) for w in _WORDS_SPOKEN)})\.(?=[\s,;:!?)\]”’\"']|$)",
         _word,
     ),
+    replacing("money", r"([$£€])(\d+)\s?[-–]\s?[$£€]?(\d+)\b(?![.,]?\d)", _money_range),
     replacing(
         "money",
         r"(?P<minus>(?<![\w-])[-−])?(?P<sign>US\$|[$£€¥₹₩])\s?(?P<amount>\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)"
@@ -926,9 +984,12 @@ ENGLISH_RULES: tuple[Rule, ...] = (
         _money,
     ),
     replacing("money", r"\b(\d+)\s?¢", lambda m: f"{m[1]} cent{'s' if m[1] != '1' else ''}"),
-    replacing("money", r"\b(\d+)p\b(?=[\s.,;!?])", lambda m: f"{m[1]} pence"),
-    replacing("iso_date", r"\b(\d{4})-(\d\d)-(\d\d)\b", _iso_date),
+    replacing("money", r"\b(\d+)p(?=[\s.,;:!?)]|$)", lambda m: f"{m[1]} pence"),
+    replacing("iso_date", r"\b(\d{4})[-/](\d\d)[-/](\d\d)\b", _iso_date),
     replacing("figures_date", r"(?<![\d.])(\d{1,2})([./-])(\d{1,2})\2(\d{4})\b(?!\.\d)", _figures_date),
+    replacing(
+        "phone", r"(?<![\w+])\+\d{1,3}(?:[ -]\(?\d{1,5}\)?){2,5}(?![\d-])", lambda m: "plus " + _phone(m)
+    ),
     replacing(
         "phone", r"(?<![\d$.,-])(?:\+?\d{1,3}[ -])?(?:\(\d{3}\) ?|\d{3}[-. ])?\d{3}-\d{4}\b(?![\d-])", _phone
     ),
@@ -939,6 +1000,8 @@ ENGLISH_RULES: tuple[Rule, ...] = (
     ),
     replacing("clock", r"\b(\d{1,2})\s?(?=[ap]\.?m\b)", lambda m: english_cardinal(int(m[1])) + " "),
     replacing("ratio", r"(?<![\d:.])(\d+):(\d+)(?![\d:])", lambda m: f"{m[1]} to {m[2]}"),
+    replacing("month_day", rf"\b({_MONTH}) (\d{{1,2}})\s?[-–]\s?(\d{{1,2}})\b(?![:\d]|[.,]\d)", _month_days),
+    replacing("day_month", rf"\b(\d{{1,2}})\s?[-–]\s?(\d{{1,2}}) ({_MONTH})\b", _days_month),
     replacing(
         "month_day",
         rf"\b(?P<month>{_MONTH}) (?P<day>\d{{1,2}})(?:st|nd|rd|th)?\b(?![:\d]|[.,]\d)",
@@ -947,7 +1010,7 @@ ENGLISH_RULES: tuple[Rule, ...] = (
     replacing(
         "day_month", rf"\b(?P<day>\d{{1,2}})(?:st|nd|rd|th)? (?:of )?(?P<month>{_MONTH})\b", _day_month
     ),
-    replacing("decade", r"\b(1\d\d0|20\d0)(s)\b", _decade),
+    replacing("decade", r"\b(1\d\d0|20\d0)[’']?(s)\b", _decade),
     replacing("decade", r"(?<![\w])[’'‘](\d0)s\b", _short_decade),
     replacing("decade", r"\b([2-9]0)s\b", _short_decade),
     replacing(
@@ -969,6 +1032,11 @@ ENGLISH_RULES: tuple[Rule, ...] = (
     replacing("vulgar_fraction", rf"(\d+)?\s?([{''.join(_VULGAR)}])", _vulgar),
     replacing("fraction", r"(?<![\w/.,])(?:(\d+)[ -])?(\d{1,2})[/⁄](\d{1,3})(?![\w/]|[.,]\d)", _fraction),
     replacing("ordinal", r"\b(\d+(?:,\d{3})*)(?:st|nd|rd|th|d)\b", _ordinal),
+    replacing("range", r"(?<![\w.,$£€-])(\d{1,3})-(\d{1,3})(?![\w-]|[.,]\d)", _short_range),
+    replacing("by", r"(?<=\d)\s?[x×]\s?(?=\d)", " by "),
+    replacing(
+        "feet_inches", r"\b(\d{1,2})[’'′]\s?(\d{1,2})(?:[\"”″]|[’'′]{2})", lambda m: f"{m[1]} foot {m[2]}"
+    ),
     replacing("range", rf"(?<![\w.,-])({_NUM})\s?[–—]\s?({_NUM})(?![\d-])", _range),
     replacing("range", r"(?<=pages )(\d+)-(\d+)", _range),
     replacing("minus", r"(?:(?<=\s)|(?<=^)|(?<=[(“‘\"]))[-−](\d)", _minus),

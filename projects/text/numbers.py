@@ -67,7 +67,7 @@ def english_cardinal(number: int) -> str:
         scale += 1
     if number:  # beyond what has a name
         return " ".join(_ONES[int(d)] for d in str(number)) + " " + english_cardinal(0)
-    words = []
+    words: list[str] = []
     for group, name in reversed(groups):
         if not group:
             continue

@@ -410,7 +410,8 @@ class PysbdSplitter:
         self._segmenter: Any = pysbd.Segmenter(language=language, clean=False)
 
     def breaks(self, text: str) -> list[int]:
-        ends, at = [], 0
+        ends: list[int] = []
+        at = 0
         for piece in self._segmenter.segment(text):
             bare = piece.strip()
             if not bare:

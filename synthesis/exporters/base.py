@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import re
 import shutil
 import unicodedata
 import uuid
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -41,6 +42,7 @@ class FileFacts:
     chapter_key: str = ""
     kind: str = "chapter"
     levels: Levels | None = None  # measured on the encoded file
+    sha256: str = ""  # of the whole file, in hex
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +150,27 @@ def folder_zip(folder: Path, out: Path) -> int:
             if path.is_file():
                 archive.write(path, path.relative_to(folder).as_posix())
     return out.stat().st_size
+
+
+def file_sha256(path: Path) -> str:
+    """Return a file's sha256 in hex, read in pieces."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def file_changes(before: Sequence[FileFacts], after: Sequence[FileFacts]) -> dict[str, list[str]]:
+    """Return the names of a delivery's files that are new, changed, gone or same since an earlier one.
+
+    Equal sound and equal tags give equal bytes, so only what a listener or a shop could notice counts as changed.
+    """
+    old = {file.name: file.sha256 for file in before}
+    new = {file.name: file.sha256 for file in after}
+    return {
+        "new": [name for name in new if name not in old],
+        "changed": [name for name in new if name in old and (not new[name] or old[name] != new[name])],
+        "gone": [name for name in old if name not in new],
+        "same": [name for name in new if new[name] and old.get(name) == new[name]],
+    }
 
 
 ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)  # the time of every entry we write: equal books give equal archives

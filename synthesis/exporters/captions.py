@@ -8,7 +8,15 @@ from pathlib import Path
 
 from synthesis.audio.render import OpenClip
 from synthesis.audio.timeline import BookPlan, PlacedLine, samples_ms
-from synthesis.exporters.base import ExportFacts, FileFacts, Progress, atomic_file, plan_check, title_clean
+from synthesis.exporters.base import (
+    ExportFacts,
+    FileFacts,
+    Progress,
+    atomic_file,
+    file_sha256,
+    plan_check,
+    title_clean,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +113,7 @@ def text_written(
     with atomic_file(out) as part:
         with part.open("w", encoding="utf-8", newline="\n") as file:
             file.writelines(parts)
-        size = part.stat().st_size
+        size, digest = part.stat().st_size, file_sha256(part)
     progress(1.0)
-    files = (FileFacts(out.name, size, duration_ms, plan.title),)
+    files = (FileFacts(out.name, size, duration_ms, plan.title, sha256=digest),)
     return ExportFacts(duration_ms, size, chapters, files=files, notes=tuple(notes))

@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import BinaryIO, cast
 
 import av
+import av.error
 import numpy as np
 
 from synthesis.audio.timeline import RATE_HZ
@@ -34,6 +35,15 @@ def encode(
     `tags` are written as the muxer writes them: Vorbis comments in FLAC and Opus, an INFO list in WAV.
     Raises what `blocks` raises and OSError.
     """
+    try:
+        return _encoded(file, encoding, blocks, tags or {})
+    except av.error.PyAVCallbackError as exc:  # the file's own write() failed while FFmpeg was closing
+        raise OSError(f"The file could not be written: {exc.__cause__ or exc.__context__ or exc}") from exc
+
+
+def _encoded(
+    file: BinaryIO, encoding: Encoding, blocks: Iterable[np.ndarray], tags: Mapping[str, str]
+) -> int:
     samples = 0
     options = {"fflags": "+bitexact", **encoding.muxer_options}
     with av.open(file, "w", format=encoding.muxer, options=options) as container:
@@ -46,7 +56,7 @@ def encode(
         stream.codec_context.format = encoding.sample_format
         if encoding.bit_rate:
             stream.bit_rate = encoding.bit_rate
-        container.metadata.update({name: value for name, value in (tags or {}).items() if value})
+        container.metadata.update({name: value for name, value in tags.items() if value})
         convert = None
         if encoding.rate_hz != RATE_HZ:
             convert = av.AudioResampler(format=encoding.sample_format, layout="mono", rate=encoding.rate_hz)

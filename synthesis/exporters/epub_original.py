@@ -32,6 +32,7 @@ from synthesis.exporters.base import (
     FileFacts,
     Progress,
     atomic_file,
+    file_sha256,
     plan_check,
     title_clean,
     zip_add,
@@ -145,7 +146,7 @@ class EpubOriginalExporter:
             facts.loudness_lufs,
             facts.true_peak_dbtp,
             facts.rms_db,
-            (FileFacts(out.name, size, facts.duration_ms, plan.title),),
+            (FileFacts(out.name, size, facts.duration_ms, plan.title, sha256=file_sha256(out)),),
             (*facts.notes, *(n for n in notes if n not in facts.notes)),
         )
 

@@ -15,6 +15,7 @@ from synthesis.exporters.base import (
     FileFacts,
     Progress,
     atomic_folder,
+    file_sha256,
     people,
     plan_check,
     title_clean,
@@ -102,6 +103,7 @@ class FileSet:
                     chapter_key=chapter.key,
                     kind=chapter.kind,
                     levels=levels,
+                    sha256=file_sha256(path),
                 )
             )
             done = chapter.end / line.samples

@@ -20,6 +20,7 @@ from synthesis.exporters.base import (
     FileFacts,
     Progress,
     atomic_file,
+    file_sha256,
     plan_check,
     title_clean,
     year_of,
@@ -76,7 +77,7 @@ class LpfExporter:
             _folder_gone(folder)
         size = out.stat().st_size
         progress(1.0)
-        whole = FileFacts(out.name, size, facts.duration_ms, plan.title)
+        whole = FileFacts(out.name, size, facts.duration_ms, plan.title, sha256=file_sha256(out))
         return ExportFacts(
             facts.duration_ms,
             size,

@@ -29,6 +29,7 @@ from synthesis.exporters.base import (
     FileFacts,
     Progress,
     atomic_file,
+    file_sha256,
     language_3,
     people,
     plan_check,
@@ -87,7 +88,7 @@ class M4bExporter:
                 )
             finally:
                 raw.unlink(missing_ok=True)
-            size = part.stat().st_size
+            size, digest = part.stat().st_size, file_sha256(part)
         progress(1.0)
         return ExportFacts(
             duration_ms=line.duration_ms,
@@ -97,7 +98,7 @@ class M4bExporter:
             loudness_lufs=levels.lufs if levels else None,
             true_peak_dbtp=levels.true_peak_db if levels else None,
             rms_db=levels.rms_db if levels else None,
-            files=(FileFacts(out.name, size, line.duration_ms, plan.title, levels=levels),),
+            files=(FileFacts(out.name, size, line.duration_ms, plan.title, levels=levels, sha256=digest),),
             notes=tuple(notes),
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -55,7 +56,11 @@ def mp3_frames(path: Path) -> tuple[set[int], set[str]]:
     The first frame holds the encoder's notes ("Info"), no sound; it counts all the same. Every header is read:
     an average says nothing about a constant rate.
     """
-    data = path.read_bytes()
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        return _frames(data)
+
+
+def _frames(data: mmap.mmap) -> tuple[set[int], set[str]]:
     at = 0
     if data[:3] == b"ID3":
         at = 10 + (data[6] << 21 | data[7] << 14 | data[8] << 7 | data[9])

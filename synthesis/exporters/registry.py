@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from synthesis.exporters.base import Exporter, ExportRefused
 from synthesis.exporters.captions import SrtExporter, VttExporter
+from synthesis.exporters.daw import DawExporter
 from synthesis.exporters.epub_overlay import EpubOverlayExporter
 from synthesis.exporters.lpf import LpfExporter
 from synthesis.exporters.m4b import M4bExporter
@@ -23,6 +24,7 @@ _ALL: tuple[Exporter, ...] = (
     OpusExporter(),
     TranscriptExporter(),
     LpfExporter(),
+    DawExporter(),
 )
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from synthesis.embedded import port_free
+from tests.servers import port_free
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -41,5 +41,6 @@ def fake_worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             pytest.fail(f"the worker did not get ready: {log.read_text()}")
         yield address
     finally:
+        assert process.stdin is not None
         process.stdin.close()
         process.wait(timeout=15)

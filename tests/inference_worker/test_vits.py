@@ -125,7 +125,7 @@ def test_speakers_are_voices(tmp_path):
     assert [v.id for v in engine.about.voices] == ["speaker-0", "speaker-1", "speaker-2"]
     batch = [Utterance(TEXTS[1], f"speaker-{i}") for i in (0, 2, 0)]
     a, b, c = (s.samples for s in engine.speak(batch, lambda: False))
-    assert np.array_equal(a, c)
+    assert np.abs(a - c).max() < 1e-3
     assert len(a) != len(b) or np.abs(a - b).max() > 1e-4
     alone = engine.speak([batch[1]], lambda: False)[0].samples
     assert np.abs(alone - b).max() < 1e-3

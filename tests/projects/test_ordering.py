@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -28,7 +30,7 @@ def test_spread_keys_are_ordered_and_leave_room(count):
     keys = keys_spread(count)
     assert len(keys) == count
     assert keys == sorted(set(keys))
-    for before, after in list(zip(keys, keys[1:], strict=False))[:50]:
+    for before, after in list(pairwise(keys))[:50]:
         assert before < key_between(before, after) < after
 
 

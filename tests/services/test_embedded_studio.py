@@ -21,14 +21,14 @@ SENTENCES = 40
 
 @pytest.fixture(scope="module")
 def house(tmp_path_factory: pytest.TempPathFactory):
-    opened = embedded_house(tmp_path_factory.mktemp("embedded"), options=("delay_ms=120",))
+    opened = embedded_house(tmp_path_factory.mktemp("embedded"), options={"delay_ms": "120"})
     opened.manage("voices", "--wait", "30", INFERENCE_POOLS=_pool(opened))
     yield opened
     opened.stop()
 
 
 def _children(house: House) -> list[psutil.Process]:
-    return psutil.Process(house.roles["studio"].process.pid).children(recursive=True)
+    return psutil.Process(house.roles["studio"].pid).children(recursive=True)
 
 
 def _pool(house: House) -> str:
@@ -92,8 +92,7 @@ def test_killed_it_leaves_no_voice_behind_and_loses_nothing(house: House, tmp_pa
         counts = lambda: api.get(f"/conversions/{conversion}/").json()["counts"]  # noqa: E731
         _until(lambda: counts()["done"] >= 3)
         children = _children(house)
-        os.kill(house.roles["studio"].process.pid, 9)  # it alone: its child must notice by itself
-        house.roles["studio"].process.wait(10)
+        house.roles["studio"].kill_alone()
         psutil.wait_procs(children, timeout=15)
         assert not [c for c in children if c.is_running() and c.status() != psutil.STATUS_ZOMBIE]
         house.roles["studio"].start()

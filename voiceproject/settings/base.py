@@ -130,7 +130,6 @@ STORAGES: dict[str, dict] = {
 # --- inference ---------------------------------------------------------------------------------------------------------
 INFERENCE_POOLS = env.pools("INFERENCE_POOLS")
 INFERENCE_ENGINE = env.text("INFERENCE_ENGINE", "kokoro")  # of the embedded worker
-INFERENCE_OPTIONS = env.items("INFERENCE_OPTIONS")  # its options, KEY=VALUE
 INFERENCE_TIMEOUT_S = env.number("INFERENCE_TIMEOUT_S", 240)
 DEFAULT_VOICE = env.text("DEFAULT_VOICE", "af_heart")
 PREVIEW_LEASE_S = env.number("PREVIEW_LEASE_S", 60)

@@ -26,4 +26,5 @@ WHITENOISE_AUTOREFRESH = False
 if not (ROOT / "static" / "dist" / "manifest.json").exists():
     DJANGO_VITE["default"]["dev_mode"] = True  # pages render without a build
 STATIC_ROOT = DATA_DIR / "staticfiles"
+STATIC_ROOT.mkdir()
 DISPATCH_INLINE = True  # no threads behind a test's back

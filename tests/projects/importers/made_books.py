@@ -10,7 +10,13 @@ CONTAINER = (
 )
 
 
-def page(body: str, *, head: str = "", language: str = "en", declaration: str = '<?xml version="1.0" encoding="utf-8"?>') -> str:
+def page(
+    body: str,
+    *,
+    head: str = "",
+    language: str = "en",
+    declaration: str = '<?xml version="1.0" encoding="utf-8"?>',
+) -> str:
     """An XHTML page."""
     return (
         f'{declaration}<!DOCTYPE html><html xmlns="http://www.w3.org/1999/xhtml" xmlns:epub="http://www.idpf.org/2007/ops"'
@@ -48,16 +54,25 @@ def epub_make(
     if contents is None and not nav:
         contents = [(f"Chapter {n}", name) for n, name in enumerate(pages, 1)]
     items = "".join(
-        f'<item id="i{n}" href="{name}" media-type="application/xhtml+xml"/>' for n, name in enumerate([*pages, *missing])
+        f'<item id="i{n}" href="{name}" media-type="application/xhtml+xml"/>'
+        for n, name in enumerate([*pages, *missing])
     )
     order = spine or [*pages, *missing]
     names = [*pages, *missing]
     refs = "".join(
-        f'<itemref idref="i{names.index(name)}"{" linear=" + chr(34) + "no" + chr(34) if name in nonlinear else ""}/>' for name in order
+        f'<itemref idref="i{names.index(name)}"{" linear=" + chr(34) + "no" + chr(34) if name in nonlinear else ""}/>'
+        for name in order
     )
-    entries: dict[str, str | bytes] = {"mimetype": "application/epub+zip", "META-INF/container.xml": CONTAINER}
+    entries: dict[str, str | bytes] = {
+        "mimetype": "application/epub+zip",
+        "META-INF/container.xml": CONTAINER,
+    }
     if contents is not None and not nav:
-        nav = "<ol>" + "".join(f'<li><a href="{href}">{escape(title)}</a></li>' for title, href in contents) + "</ol>"
+        nav = (
+            "<ol>"
+            + "".join(f'<li><a href="{href}">{escape(title)}</a></li>' for title, href in contents)
+            + "</ol>"
+        )
     if ncx:
         points = "".join(
             f'<navPoint id="p{n}" playOrder="{n}"><navLabel><text>{escape(t)}</text></navLabel><content src="{h}"/></navPoint>'
@@ -76,7 +91,9 @@ def epub_make(
         f"<manifest>{items}</manifest><spine{' toc=' + chr(34) + 'ncx' + chr(34) if ncx else ''}>{refs}</spine></package>"
     )
     for name, body in pages.items():
-        entries[f"OEBPS/{name}"] = body if body.lstrip().startswith(("<?xml", "<html", "<!DOCTYPE")) else page(body)
+        entries[f"OEBPS/{name}"] = (
+            body if body.lstrip().startswith(("<?xml", "<html", "<!DOCTYPE")) else page(body)
+        )
     entries |= extra or {}
     return zip_make({name: data for name, data in entries.items() if name not in leave})
 
@@ -111,17 +128,28 @@ def docx_make(body: str, **parts: str) -> io.BytesIO:
 
 def pdf_make(pages: list[list[tuple[float, float, float, str]]]) -> io.BytesIO:
     """A PDF with a text layer. Each page is a list of (x, y, size in points, text); Latin letters only."""
-    objects: list[bytes] = [b"<< /Type /Catalog /Pages 2 0 R >>", b"", b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>"]
+    objects: list[bytes] = [
+        b"<< /Type /Catalog /Pages 2 0 R >>",
+        b"",
+        b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>",
+    ]
     kids = []
     for lines in pages:
         drawn = b"".join(
-            b"BT /F1 %g Tf %g %g Td (%s) Tj ET\n" % (size, x, y, text.encode("cp1252").replace(b"\\", b"\\\\").replace(b"(", b"\\(").replace(b")", b"\\)"))
+            b"BT /F1 %g Tf %g %g Td (%s) Tj ET\n"
+            % (
+                size,
+                x,
+                y,
+                text.encode("cp1252").replace(b"\\", b"\\\\").replace(b"(", b"\\(").replace(b")", b"\\)"),
+            )
             for x, y, size, text in lines
         )
         number = len(objects) + 1
         kids.append(b"%d 0 R" % number)
         objects.append(
-            b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Resources << /Font << /F1 3 0 R >> >> /Contents %d 0 R >>" % (number + 1)
+            b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Resources << /Font << /F1 3 0 R >> >> /Contents %d 0 R >>"
+            % (number + 1)
         )
         objects.append(b"<< /Length %d >>\nstream\n%s\nendstream" % (len(drawn), drawn))
     objects[1] = b"<< /Type /Pages /Kids [%s] /Count %d >>" % (b" ".join(kids), len(kids))

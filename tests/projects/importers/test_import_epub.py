@@ -16,7 +16,14 @@ def told(book: ParsedBook) -> list[tuple[str, list[str]]]:
     """Included chapters with the texts that are read in them, without their titles."""
     report = book_report(book)
     return [
-        (c["title"], [" | ".join(s["text"] for s in b["segments"] if s["spoken"]) for b in c["blocks"] if b["spoken"] and b["role"] != "heading"])
+        (
+            c["title"],
+            [
+                " | ".join(s["text"] for s in b["segments"] if s["spoken"])
+                for b in c["blocks"]
+                if b["spoken"] and b["role"] != "heading"
+            ],
+        )
         for c in report["chapters"]
         if c["included"]
     ]
@@ -24,7 +31,9 @@ def told(book: ParsedBook) -> list[tuple[str, list[str]]]:
 
 def test_chapters_follow_fragments_in_one_file():
     file = epub_make(
-        {"a.xhtml": '<h2 id="x">Ash</h2><p>One.</p><p>Two.<a id="y"></a></p><h2>Birch</h2><p>Three.</p><div id="z"><h2>Cedar</h2><p>Four.</p></div>'},
+        {
+            "a.xhtml": '<h2 id="x">Ash</h2><p>One.</p><p>Two.<a id="y"></a></p><h2>Birch</h2><p>Three.</p><div id="z"><h2>Cedar</h2><p>Four.</p></div>'
+        },
         [("Ash", "a.xhtml#x"), ("Birch", "a.xhtml#y"), ("Cedar", "a.xhtml#z")],
     )
     assert told(parse(file)) == [("Ash", ["One.", "Two."]), ("Birch", ["Three."]), ("Cedar", ["Four."])]
@@ -32,14 +41,19 @@ def test_chapters_follow_fragments_in_one_file():
 
 def test_anchor_inside_a_paragraph_cuts_it():
     file = epub_make(
-        {"a.xhtml": '<h1 id="x">Ash</h1><div>First words. <a id="y"></a>Second words.</div>'}, [("Ash", "a.xhtml#x"), ("Birch", "a.xhtml#y")]
+        {"a.xhtml": '<h1 id="x">Ash</h1><div>First words. <a id="y"></a>Second words.</div>'},
+        [("Ash", "a.xhtml#x"), ("Birch", "a.xhtml#y")],
     )
     assert told(parse(file)) == [("Ash", ["First words."]), ("Birch", ["Second words."])]
 
 
 def test_chapter_goes_on_in_files_the_contents_do_not_name():
     file = epub_make(
-        {"a.xhtml": "<h1>Ash</h1><p>One.</p>", "b.xhtml": "<p>Two.</p><h2>Later</h2><p>Three.</p>", "c.xhtml": "<h1>Birch</h1><p>Four.</p>"},
+        {
+            "a.xhtml": "<h1>Ash</h1><p>One.</p>",
+            "b.xhtml": "<p>Two.</p><h2>Later</h2><p>Three.</p>",
+            "c.xhtml": "<h1>Birch</h1><p>Four.</p>",
+        },
         [("Ash", "a.xhtml"), ("Birch", "c.xhtml")],
     )
     assert told(parse(file)) == [("Ash", ["One.", "Two.", "Later", "Three."]), ("Birch", ["Four."])]
@@ -47,7 +61,11 @@ def test_chapter_goes_on_in_files_the_contents_do_not_name():
 
 def test_heading_at_the_top_of_an_unlisted_file_begins_a_chapter():
     file = epub_make(
-        {"a.xhtml": "<h1>Ash</h1><p>One.</p>", "b.xhtml": "<h1>Birch</h1><p>Two.</p>", "c.xhtml": "<h1>Cedar</h1><p>Three.</p>"},
+        {
+            "a.xhtml": "<h1>Ash</h1><p>One.</p>",
+            "b.xhtml": "<h1>Birch</h1><p>Two.</p>",
+            "c.xhtml": "<h1>Cedar</h1><p>Three.</p>",
+        },
         [("Ash", "a.xhtml"), ("Cedar", "c.xhtml")],
     )
     assert [c.title for c in parse(file).chapters] == ["Ash", "Birch", "Cedar"]
@@ -55,8 +73,21 @@ def test_heading_at_the_top_of_an_unlisted_file_begins_a_chapter():
 
 def test_parts_above_chapters():
     nav = '<ol><li><a href="p.xhtml">Part One</a><ol><li><a href="a.xhtml">Ash</a></li><li><a href="b.xhtml">Birch</a></li></ol></li></ol>'
-    book = parse(epub_make({"p.xhtml": "<h1>Part One</h1>", "a.xhtml": "<h2>Ash</h2><p>One.</p>", "b.xhtml": "<h2>Birch</h2><p>Two.</p>"}, nav=nav))
-    assert [(c.title, c.kind, c.depth) for c in book.chapters] == [("Part One", "part", 0), ("Ash", "chapter", 1), ("Birch", "chapter", 1)]
+    book = parse(
+        epub_make(
+            {
+                "p.xhtml": "<h1>Part One</h1>",
+                "a.xhtml": "<h2>Ash</h2><p>One.</p>",
+                "b.xhtml": "<h2>Birch</h2><p>Two.</p>",
+            },
+            nav=nav,
+        )
+    )
+    assert [(c.title, c.kind, c.depth) for c in book.chapters] == [
+        ("Part One", "part", 0),
+        ("Ash", "chapter", 1),
+        ("Birch", "chapter", 1),
+    ]
     assert book.chapters[0].blocks[0].kind == "part_title"
 
 
@@ -79,7 +110,10 @@ def test_no_contents_at_all_takes_headings():
 
 def test_title_only_in_the_contents_is_said_once():
     book = parse(epub_make({"a.xhtml": "<p>It rained.</p>"}, [("The Flood", "a.xhtml")]))
-    assert [(b.kind, b.text, b.spoken) for b in book.chapters[0].blocks] == [("heading", "The Flood", "The Flood."), ("paragraph", "It rained.", None)]
+    assert [(b.kind, b.text, b.spoken) for b in book.chapters[0].blocks] == [
+        ("heading", "The Flood", "The Flood."),
+        ("paragraph", "It rained.", None),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -87,19 +121,37 @@ def test_title_only_in_the_contents_is_said_once():
     [
         ("<h1>Chapter 7</h1><h2>The Letter</h2>", "Chapter 7\nThe Letter", "Chapter Seven.\nThe Letter."),
         ("<h1>Chapter 7<br/>The Letter</h1>", "Chapter 7\nThe Letter", "Chapter Seven.\nThe Letter."),
-        ('<p class="n">Chapter 7</p><p class="t">The Letter</p>', "Chapter 7\nThe Letter", "Chapter Seven.\nThe Letter."),
-        ('<hgroup><h2>VII</h2><p epub:type="title">The Letter</p></hgroup>', "VII\nThe Letter", "Chapter Seven.\nThe Letter."),
+        (
+            '<p class="n">Chapter 7</p><p class="t">The Letter</p>',
+            "Chapter 7\nThe Letter",
+            "Chapter Seven.\nThe Letter.",
+        ),
+        (
+            '<hgroup><h2>VII</h2><p epub:type="title">The Letter</p></hgroup>',
+            "VII\nThe Letter",
+            "Chapter Seven.\nThe Letter.",
+        ),
     ],
 )
 def test_titles_of_two_lines_are_one_heading(body, text, spoken):
     title = "7. The Letter" if "VII" in body else "Chapter 7: The Letter"
-    chapter = parse(epub_make({"a.xhtml": body + "<p>It came on Monday.</p>"}, [(title, "a.xhtml")])).chapters[0]
-    assert (chapter.blocks[0].kind, chapter.blocks[0].text, chapter.blocks[0].spoken) == ("heading", text, spoken)
+    chapter = parse(
+        epub_make({"a.xhtml": body + "<p>It came on Monday.</p>"}, [(title, "a.xhtml")])
+    ).chapters[0]
+    assert (chapter.blocks[0].kind, chapter.blocks[0].text, chapter.blocks[0].spoken) == (
+        "heading",
+        text,
+        spoken,
+    )
     assert len(chapter.blocks) == 2
 
 
 def test_inline_markup_keeps_words_whole_and_apart():
-    file = epub_make({"a.xhtml": '<h1>A</h1><p><span class="dropcap">S</span>he un<i>do</i>ubtedly<br/>went <b>home</b>\n  at <em>six</em>.</p>'})
+    file = epub_make(
+        {
+            "a.xhtml": '<h1>A</h1><p><span class="dropcap">S</span>he un<i>do</i>ubtedly<br/>went <b>home</b>\n  at <em>six</em>.</p>'
+        }
+    )
     assert told(parse(file))[0][1] == ["She undoubtedly went home at six."]
 
 
@@ -109,12 +161,20 @@ def test_painted_initial_gives_its_letter():
 
 
 def test_bare_text_and_nested_blocks():
-    file = epub_make({"a.xhtml": "<h1>A</h1>Loose.<div>One.<div>Two.<p>Three.</p></div>Four.</div><ul><li>Five.</li></ul>Six."})
+    file = epub_make(
+        {
+            "a.xhtml": "<h1>A</h1>Loose.<div>One.<div>Two.<p>Three.</p></div>Four.</div><ul><li>Five.</li></ul>Six."
+        }
+    )
     assert told(parse(file))[0][1] == ["Loose.", "One.", "Two.", "Three.", "Four.", "Five.", "Six."]
 
 
 def test_two_breaks_part_paragraphs_and_short_lines_are_verse():
-    file = epub_make({"a.xhtml": "<h1>A</h1><div>First line here.<br/><br/>Second line here.</div><p>The sea is wide,<br/>The night is deep,<br/>And all the gulls<br/>Are fast asleep.</p>"})
+    file = epub_make(
+        {
+            "a.xhtml": "<h1>A</h1><div>First line here.<br/><br/>Second line here.</div><p>The sea is wide,<br/>The night is deep,<br/>And all the gulls<br/>Are fast asleep.</p>"
+        }
+    )
     blocks = parse(file).chapters[0].blocks
     assert [(b.kind, b.text) for b in blocks[1:]] == [
         ("paragraph", "First line here."),
@@ -132,33 +192,55 @@ def test_notes_and_their_marks_are_kept_but_not_read():
     paragraph, *notes = book.chapters[0].blocks[1:]
     assert paragraph.text == "The mill burned.1 It was2 old."
     assert [paragraph.text[s.start : s.end] for s in paragraph.spans if s.role == "skip"] == ["1", "2"]
-    assert [(n.kind, n.text, n.skip_reason) for n in notes] == [("note", "In spring.", "note"), ("note", "Very old.", "note")]
+    assert [(n.kind, n.text, n.skip_reason) for n in notes] == [
+        ("note", "In spring.", "note"),
+        ("note", "Very old.", "note"),
+    ]
     assert told(book)[0][1] == ["The mill burned. | It was old."]
 
 
 def test_powers_and_ordinals_are_no_note_marks():
-    file = epub_make({"a.xhtml": "<h1>A</h1><p>It held 10<sup>3</sup> cm<sup>2</sup> on the 5<sup>th</sup>.</p>"})
+    file = epub_make(
+        {"a.xhtml": "<h1>A</h1><p>It held 10<sup>3</sup> cm<sup>2</sup> on the 5<sup>th</sup>.</p>"}
+    )
     assert parse(file).chapters[0].blocks[1].spans == ()
 
 
 def test_page_numbers_leave_words_whole_and_stay_with_the_block():
     body = '<h1>A</h1><p>One.</p><p>Nobody spo<span epub:type="pagebreak" id="p9">9</span>ke.</p><p>Two.</p>'
     book = parse(epub_make({"a.xhtml": body}))
-    assert [(b.text, b.page) for b in book.chapters[0].blocks[1:]] == [("One.", ""), ("Nobody spoke.", ""), ("Two.", "9")]
+    assert [(b.text, b.page) for b in book.chapters[0].blocks[1:]] == [
+        ("One.", ""),
+        ("Nobody spoke.", ""),
+        ("Two.", "9"),
+    ]
     assert [(x.reason, x.count) for x in book.left_out] == [("page number", 1)]
 
 
 def test_hidden_text_is_listed_and_not_read():
-    head = '<style>.gone { display : none } .seen { color: red }</style>'
+    head = "<style>.gone { display : none } .seen { color: red }</style>"
     body = '<h1>A</h1><p hidden="hidden">No.</p><p class="gone">No.</p><p class="seen">Yes <span style="display:none">no</span>indeed.</p><script>no()</script>'
     book = parse(epub_make({"a.xhtml": page(body, head=head)}))
     assert told(book)[0][1] == ["Yes indeed."]
-    assert [b.skip_reason for b in book.chapters[0].blocks[1:]] == ["hidden in the source", "hidden in the source", ""]
+    assert [b.skip_reason for b in book.chapters[0].blocks[1:]] == [
+        "hidden in the source",
+        "hidden in the source",
+        "",
+    ]
     assert book.coverage == 1.0
 
 
 def test_ruby_is_said_in_place_of_its_base():
-    book = parse(epub_make({"a.xhtml": page("<h1>春</h1><p><ruby>山<rp>(</rp><rt>やま</rt><rp>)</rp>道<rt>みち</rt></ruby>を行く。</p>", language="ja")}))
+    book = parse(
+        epub_make(
+            {
+                "a.xhtml": page(
+                    "<h1>春</h1><p><ruby>山<rp>(</rp><rt>やま</rt><rp>)</rp>道<rt>みち</rt></ruby>を行く。</p>",
+                    language="ja",
+                )
+            }
+        )
+    )
     block = book.chapters[0].blocks[1]
     assert block.text == "山道を行く。"
     report = book_report(book)
@@ -180,15 +262,36 @@ def test_tables_code_and_formulae():
 
 
 def test_numbered_lists_say_their_numbers():
-    book = parse(epub_make({"a.xhtml": '<h1>A</h1><ol start="3"><li>Oats.</li><li><p>Rye.</p></li></ol><ul><li>Salt.</li></ul>'}))
+    book = parse(
+        epub_make(
+            {
+                "a.xhtml": '<h1>A</h1><ol start="3"><li>Oats.</li><li><p>Rye.</p></li></ol><ul><li>Salt.</li></ul>'
+            }
+        )
+    )
     report = book_report(book)
     said = [s["spoken"] for b in report["chapters"][0]["blocks"][1:] for s in b["segments"]]
     assert said == ["three. Oats.", "four. Rye.", "Salt."]
 
 
 def test_titles_alone_leave_nothing_out():
-    names = ["Success", "The Index", "Notes", "Cover", "Contents of a Drawer", "Acknowledgements", "Copyright", "About the Author"]
-    file = epub_make({f"c{i}.xhtml": f"<h1>{n}</h1><p>{n} came late that year, and nobody minded.</p>" for i, n in enumerate(names)}, [(n, f"c{i}.xhtml") for i, n in enumerate(names)])
+    names = [
+        "Success",
+        "The Index",
+        "Notes",
+        "Cover",
+        "Contents of a Drawer",
+        "Acknowledgements",
+        "Copyright",
+        "About the Author",
+    ]
+    file = epub_make(
+        {
+            f"c{i}.xhtml": f"<h1>{n}</h1><p>{n} came late that year, and nobody minded.</p>"
+            for i, n in enumerate(names)
+        },
+        [(n, f"c{i}.xhtml") for i, n in enumerate(names)],
+    )
     assert [c.included for c in parse(file).chapters] == [True] * len(names)
 
 
@@ -224,11 +327,19 @@ def test_epub_types_decide():
         },
         [("Coda", "c.xhtml"), ("Ash", "a.xhtml"), ("More", "e.xhtml")],
     )
-    assert [(c.kind, c.included, c.reason) for c in parse(file).chapters] == [("front_matter", False, "colophon"), ("chapter", True, ""), ("notes", False, "notes")]
+    assert [(c.kind, c.included, c.reason) for c in parse(file).chapters] == [
+        ("front_matter", False, "colophon"),
+        ("chapter", True, ""),
+        ("notes", False, "notes"),
+    ]
 
 
 def test_nonlinear_items_stand_apart():
-    file = epub_make({"a.xhtml": "<h1>Ash</h1><p>One.</p>", "x.xhtml": "<p>Answers.</p>", "b.xhtml": "<p>Two.</p>"}, [("Ash", "a.xhtml")], nonlinear=("x.xhtml",))
+    file = epub_make(
+        {"a.xhtml": "<h1>Ash</h1><p>One.</p>", "x.xhtml": "<p>Answers.</p>", "b.xhtml": "<p>Two.</p>"},
+        [("Ash", "a.xhtml")],
+        nonlinear=("x.xhtml",),
+    )
     book = parse(file)
     assert told(book) == [("Ash", ["One.", "Two."])]
     assert [c.included for c in book.chapters] == [True, False]
@@ -246,12 +357,29 @@ def test_metadata():
     png = b"\x89PNG\r\n\x1a\n" + b"0" * 20
     file = epub_make({"a.xhtml": "<h1>A</h1><p>One.</p>"}, metadata=metadata, extra={"OEBPS/cover.png": png})
     book = parse(file)
-    assert (book.title, book.subtitle, book.authors, book.translator, book.language) == ("Salt & Tar", "A Tale", ("Eva Lind", "Jo Mar"), "Tom Over", "en-GB")
-    assert (book.publisher, book.isbn, book.year, book.series, book.series_position) == ("Quay", "9783161484100", "2019", "Harbour", "2")
+    assert (book.title, book.subtitle, book.authors, book.translator, book.language) == (
+        "Salt & Tar",
+        "A Tale",
+        ("Eva Lind", "Jo Mar"),
+        "Tom Over",
+        "en-GB",
+    )
+    assert (book.publisher, book.isbn, book.year, book.series, book.series_position) == (
+        "Quay",
+        "9783161484100",
+        "2019",
+        "Harbour",
+        "2",
+    )
 
 
 def test_language_and_title_fall_back():
-    book = parse(epub_make({"a.xhtml": page("<h1>Un</h1><p>Il pleut.</p>", language="fr")}, metadata="<dc:title> </dc:title>"), "ma-nuit.epub")
+    book = parse(
+        epub_make(
+            {"a.xhtml": page("<h1>Un</h1><p>Il pleut.</p>", language="fr")}, metadata="<dc:title> </dc:title>"
+        ),
+        "ma-nuit.epub",
+    )
     assert (book.title, book.authors, book.language) == ("ma-nuit", (), "fr")
 
 
@@ -263,7 +391,11 @@ def test_broken_pages_are_read_whole_and_said():
 
 
 def test_missing_page_is_named():
-    book = parse(epub_make({"a.xhtml": "<h1>A</h1><p>One.</p>"}, [("A", "a.xhtml"), ("B", "b.xhtml")], missing=("b.xhtml",)))
+    book = parse(
+        epub_make(
+            {"a.xhtml": "<h1>A</h1><p>One.</p>"}, [("A", "a.xhtml"), ("B", "b.xhtml")], missing=("b.xhtml",)
+        )
+    )
     assert any("b.xhtml" in w and "missing" in w for w in book.warnings)
 
 
@@ -276,7 +408,13 @@ def test_pronunciations_are_collected():
 
 
 def test_foreign_words_keep_their_language():
-    book = parse(epub_make({"a.xhtml": '<h1>A</h1><p>He said <i xml:lang="de">Guten Tag</i> twice.</p><p xml:lang="fr">Bonjour.</p>'}))
+    book = parse(
+        epub_make(
+            {
+                "a.xhtml": '<h1>A</h1><p>He said <i xml:lang="de">Guten Tag</i> twice.</p><p xml:lang="fr">Bonjour.</p>'
+            }
+        )
+    )
     first, second = book.chapters[0].blocks[1:]
     assert [(first.text[s.start : s.end], s.value) for s in first.spans] == [("Guten Tag", "de")]
     assert second.language == "fr"
@@ -307,14 +445,22 @@ def test_copy_protection_is_told_from_scrambled_fonts():
     assert parse(epub_make(pages, extra={"META-INF/encryption.xml": fonts})).chapters
 
 
-@pytest.mark.parametrize("name", ["../../evil.txt", "OEBPS/../../evil.txt", "/etc/evil", "C:\\evil.txt", "..\\evil.txt"])
+@pytest.mark.parametrize(
+    "name", ["../../evil.txt", "OEBPS/../../evil.txt", "/etc/evil", "C:\\evil.txt", "..\\evil.txt"]
+)
 def test_names_that_climb_out_are_refused(name):
     assert refused(epub_make({"a.xhtml": "<p>One.</p>"}, extra={name: "x"})) == "unsafe_archive"
 
 
 def test_bombs_are_refused():
-    assert refused(epub_make({"a.xhtml": "<p>One.</p>"}, extra={"OEBPS/b.xhtml": b" " * 130_000_000})) == "unsafe_archive"
-    assert refused(epub_make({"a.xhtml": "<p>One.</p>"}, extra={"OEBPS/b.css": b"a" * 12_000_000})) == "unsafe_archive"
+    assert (
+        refused(epub_make({"a.xhtml": "<p>One.</p>"}, extra={"OEBPS/b.xhtml": b" " * 130_000_000}))
+        == "unsafe_archive"
+    )
+    assert (
+        refused(epub_make({"a.xhtml": "<p>One.</p>"}, extra={"OEBPS/b.css": b"a" * 12_000_000}))
+        == "unsafe_archive"
+    )
 
 
 def test_entities_never_reach_outside_or_explode():
@@ -333,14 +479,20 @@ def test_not_an_archive_and_not_an_epub():
     assert refused(io.BytesIO(whole[: len(whole) // 2])) == "not_an_archive"
     assert refused(io.BytesIO(b"")) == "empty_file"
     assert refused(zip_make({"readme.bin": "x"})) == "not_an_epub"
-    assert refused(zip_make({"mimetype": "application/epub+zip", "META-INF/container.xml": CONTAINER})) == "not_an_epub"
+    assert (
+        refused(zip_make({"mimetype": "application/epub+zip", "META-INF/container.xml": CONTAINER}))
+        == "not_an_epub"
+    )
     with pytest.raises(ImportRefused) as caught:
         book_parse(io.BytesIO(whole), "made.epub", limit_bytes=100)
     assert caught.value.code == "too_large"
 
 
 def test_a_book_without_text_is_refused():
-    assert refused(epub_make({"a.xhtml": '<p><img src="a.png" alt="A picture"/></p><p>…</p>'})) == "no_readable_text"
+    assert (
+        refused(epub_make({"a.xhtml": '<p><img src="a.png" alt="A picture"/></p><p>…</p>'}))
+        == "no_readable_text"
+    )
 
 
 def test_folder_zipped_along_is_seen_through():

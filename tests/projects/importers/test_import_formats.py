@@ -13,7 +13,14 @@ from projects.importers.report import book_report
 def told(book: ParsedBook) -> list[tuple[str, list[str]]]:
     report = book_report(book)
     return [
-        (c["title"], [" | ".join(s["text"] for s in b["segments"] if s["spoken"]) for b in c["blocks"] if b["spoken"] and b["role"] not in ("heading", "part_title")])
+        (
+            c["title"],
+            [
+                " | ".join(s["text"] for s in b["segments"] if s["spoken"])
+                for b in c["blocks"]
+                if b["spoken"] and b["role"] not in ("heading", "part_title")
+            ],
+        )
         for c in report["chapters"]
         if c["included"]
     ]
@@ -74,12 +81,22 @@ def test_gutenberg_frame_is_taken_out_and_read_for_its_facts():
 
 
 def test_bare_numerals_that_count_up_are_chapters():
-    book = text("I\n\nI was born in a mill. I do not recall it.\n\nII\n\nMy aunt did.\n\nIII\n\nThat was all.\n")
-    assert told(book) == [("I", ["I was born in a mill. | I do not recall it."]), ("II", ["My aunt did."]), ("III", ["That was all."])]
+    book = text(
+        "I\n\nI was born in a mill. I do not recall it.\n\nII\n\nMy aunt did.\n\nIII\n\nThat was all.\n"
+    )
+    assert told(book) == [
+        ("I", ["I was born in a mill. | I do not recall it."]),
+        ("II", ["My aunt did."]),
+        ("III", ["That was all."]),
+    ]
 
 
 def test_lines_without_blank_lines_are_paragraphs():
-    assert told(text("Chapter 1\nIt rained all day and all night, and the road was gone by morning.\nNobody came.\nChapter 2\nThe sun rose.\n")) == [
+    assert told(
+        text(
+            "Chapter 1\nIt rained all day and all night, and the road was gone by morning.\nNobody came.\nChapter 2\nThe sun rose.\n"
+        )
+    ) == [
         ("Chapter 1", ["It rained all day and all night, and the road was gone by morning.", "Nobody came."]),
         ("Chapter 2", ["The sun rose."]),
     ]
@@ -92,14 +109,24 @@ def test_scene_breaks_are_pauses():
 
 
 def test_verse_keeps_its_lines():
-    poem = WRAPPED + "\n    The wheel goes round,\n    The stones go by,\n    And none can say\n    The reason why.\n\nShe slept at last, and the wheel turned all night long for nobody at all.\n"
+    poem = (
+        WRAPPED
+        + "\n    The wheel goes round,\n    The stones go by,\n    And none can say\n    The reason why.\n\nShe slept at last, and the wheel turned all night long for nobody at all.\n"
+    )
     verse = [b for c in text(poem).chapters for b in c.blocks if b.kind == "verse"]
-    assert [b.text for b in verse] == ["The wheel goes round,\nThe stones go by,\nAnd none can say\nThe reason why."]
+    assert [b.text for b in verse] == [
+        "The wheel goes round,\nThe stones go by,\nAnd none can say\nThe reason why."
+    ]
 
 
 def test_a_listing_of_chapters_makes_no_chapters():
-    book = text("CONTENTS\n\nChapter 1 Ash\n\nChapter 2 Birch\n\nChapter 1 Ash\n\nThe ash was tall.\n\nChapter 2 Birch\n\nThe birch was white.\n")
-    assert told(book) == [("Chapter 1 Ash", ["The ash was tall."]), ("Chapter 2 Birch", ["The birch was white."])]
+    book = text(
+        "CONTENTS\n\nChapter 1 Ash\n\nChapter 2 Birch\n\nChapter 1 Ash\n\nThe ash was tall.\n\nChapter 2 Birch\n\nThe birch was white.\n"
+    )
+    assert told(book) == [
+        ("Chapter 1 Ash", ["The ash was tall."]),
+        ("Chapter 2 Birch", ["The birch was white."]),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -147,11 +174,19 @@ def test_markdown():
     book = text(source, "raft.md")
     assert (book.title, book.authors, book.language) == ("The Raft", ("Eva Lind",), "en")
     assert told(book) == [
-        ("Low Water", ["The raft is old. | See the map for more.", "Rope.", "Tar.", "On Board", "We sat.", "We slept."]),
+        (
+            "Low Water",
+            ["The raft is old. | See the map for more.", "Rope.", "Tar.", "On Board", "We sat.", "We slept."],
+        ),
         ("High Water", ["Nobody came."]),
     ]
     kinds = [(b.kind, b.skip_reason) for c in book.chapters for b in c.blocks if b.skip_reason]
-    assert kinds == [("image", "alternative text"), ("code", "code"), ("scene_break", "scene break"), ("note", "note")]
+    assert kinds == [
+        ("image", "alternative text"),
+        ("code", "code"),
+        ("scene_break", "scene break"),
+        ("note", "note"),
+    ]
     assert book.chapters[0].blocks[1].source == "line 9"
     assert book.coverage == 1.0
 
@@ -160,8 +195,17 @@ def test_markdown():
 
 
 def test_word_styles_make_chapters():
-    body = paragraph("The Mill", "Titel") + paragraph("Ash", "Kop1") + paragraph("One. Two.") + paragraph("A quote.", "Zitat") + paragraph("Birch", "Own") + paragraph("Three.")
-    body += '<w:p><w:pPr><w:outlineLvl w:val="0"/></w:pPr><w:r><w:t>Cedar</w:t></w:r></w:p>' + paragraph("Four.")
+    body = (
+        paragraph("The Mill", "Titel")
+        + paragraph("Ash", "Kop1")
+        + paragraph("One. Two.")
+        + paragraph("A quote.", "Zitat")
+        + paragraph("Birch", "Own")
+        + paragraph("Three.")
+    )
+    body += '<w:p><w:pPr><w:outlineLvl w:val="0"/></w:pPr><w:r><w:t>Cedar</w:t></w:r></w:p>' + paragraph(
+        "Four."
+    )
     book = book_parse(docx_make(body), "mill.docx")
     assert book.title == "The Mill"
     assert told(book) == [("Ash", ["One. | Two.", "A quote."]), ("Birch", ["Three."]), ("Cedar", ["Four."])]
@@ -188,7 +232,9 @@ def test_word_notes_fields_breaks_and_boxes():
     )
     book = book_parse(docx_make(body, footnotes=notes), "a.docx")
     assert told(book) == [("Ash", ["Nine signed. | Six could write.", "The end."])]
-    assert [(b.text, b.skip_reason) for b in book.chapters[0].blocks if b.kind == "note"] == [("From the roll.", "note")]
+    assert [(b.text, b.skip_reason) for b in book.chapters[0].blocks if b.kind == "note"] == [
+        ("From the roll.", "note")
+    ]
 
 
 def test_locked_office_file_says_so():
@@ -208,11 +254,27 @@ def lines(texts: list[str], *, left: float = 72, top: float = 720) -> list[tuple
 
 def test_pdf_running_heads_hyphens_and_pages():
     pages = [
-        ["\tThe river rose early that year, and every bit of infor-", "mation from the hills was a week old. The well-known", "road was shut and nobody in the town could say for how", "\tIn the morning we sent a boy to the coast with a"],
-        ["letter and some bread. He did not come back that day or", "on the next, and so we waited for the ice to break up,", "all of us.", "\tThen he came."],
-        ["\tHe had lost the letter. He had eaten the bread in the", "saddle on the way, and was sorry for it."],
+        [
+            "\tThe river rose early that year, and every bit of infor-",
+            "mation from the hills was a week old. The well-known",
+            "road was shut and nobody in the town could say for how",
+            "\tIn the morning we sent a boy to the coast with a",
+        ],
+        [
+            "letter and some bread. He did not come back that day or",
+            "on the next, and so we waited for the ice to break up,",
+            "all of us.",
+            "\tThen he came.",
+        ],
+        [
+            "\tHe had lost the letter. He had eaten the bread in the",
+            "saddle on the way, and was sorry for it.",
+        ],
     ]
-    made = [[*lines(p), (250, 760, 10, "THE RISING RIVER"), (300, 30, 10, str(40 + n))] for n, p in enumerate(pages)]
+    made = [
+        [*lines(p), (250, 760, 10, "THE RISING RIVER"), (300, 30, 10, str(40 + n))]
+        for n, p in enumerate(pages)
+    ]
     book = book_parse(pdf_make(made), "river.pdf")
     assert told(book)[0][1] == [
         "The river rose early that year, and every bit of information from the hills was a week old."
@@ -227,14 +289,27 @@ def test_pdf_running_heads_hyphens_and_pages():
 
 
 def test_pdf_columns_are_read_one_after_the_other():
-    left, right = ["The left one comes", "first. A hen ran by", "and was gone.", "Nobody saw it."], ["The right one is", "second. The hen came", "back by night.", "All slept."]
-    drawn = [piece for n in range(4) for piece in ((60, 700 - 16 * n, 12, left[n]), (330, 700 - 16 * n, 12, right[n]))]
+    left, right = (
+        ["The left one comes", "first. A hen ran by", "and was gone.", "Nobody saw it."],
+        ["The right one is", "second. The hen came", "back by night.", "All slept."],
+    )
+    drawn = [
+        piece
+        for n in range(4)
+        for piece in ((60, 700 - 16 * n, 12, left[n]), (330, 700 - 16 * n, 12, right[n]))
+    ]
     words = " ".join(" ".join(b) for _, b in told(book_parse(pdf_make([drawn]), "two.pdf")))
     assert words.replace(" | ", " ") == " ".join([*left, *right])
 
 
 def test_pdf_chapters_from_large_lines():
-    made = [[(72, 720, 22, "Chapter 1"), *lines(["It rained all day and all of the night that followed.", "Nobody came."], top=680)], [(72, 720, 22, "Chapter 2"), *lines(["The sun rose over the hill and over the wet mill."], top=680)]]
+    made = [
+        [
+            (72, 720, 22, "Chapter 1"),
+            *lines(["It rained all day and all of the night that followed.", "Nobody came."], top=680),
+        ],
+        [(72, 720, 22, "Chapter 2"), *lines(["The sun rose over the hill and over the wet mill."], top=680)],
+    ]
     assert [t for t, _ in told(book_parse(pdf_make(made), "a.pdf"))] == ["Chapter 1", "Chapter 2"]
 
 
@@ -261,8 +336,17 @@ def test_fb2():
     <section><title><p>Birch</p></title><p>Three.</p><empty-line/><p>Four.</p></section></section></body>
     <body name="notes"><section id="n1"><title><p>1</p></title><p>A note.</p></section></body></FictionBook>"""
     book = book_parse(io.BytesIO(source.encode()), "mill.fb2")
-    assert (book.title, book.authors, book.series, book.series_position) == ("The Mill", ("Eva Lind",), "River", "2")
-    assert told(book) == [("Part One", []), ("1 Ash", ["One. | Two.", "The wheel | goes round"]), ("Birch", ["Three.", "Four."])]
+    assert (book.title, book.authors, book.series, book.series_position) == (
+        "The Mill",
+        ("Eva Lind",),
+        "River",
+        "2",
+    )
+    assert told(book) == [
+        ("Part One", []),
+        ("1 Ash", ["One. | Two.", "The wheel | goes round"]),
+        ("Birch", ["Three.", "Four."]),
+    ]
     assert book.chapters[2].blocks[0].spoken == "Chapter One.\nAsh."
     assert book.coverage == 1.0
 
@@ -271,7 +355,9 @@ def test_odt():
     ns = 'xmlns:office="urn:oasis:names:tc:opendocument:xmlns:office:1.0" xmlns:text="urn:oasis:names:tc:opendocument:xmlns:text:1.0" xmlns:style="urn:oasis:names:tc:opendocument:xmlns:style:1.0"'
     content = f"""<office:document-content {ns}><office:body><office:text><text:tracked-changes><text:changed-region><text:deletion><text:p>Gone.</text:p></text:deletion></text:changed-region></text:tracked-changes>
     <text:h text:outline-level="1">Ash</text:h><text:p>One<text:s text:c="2"/>and<text:tab/>two.<text:note text:note-class="footnote"><text:note-citation>1</text:note-citation><text:note-body><text:p>A note.</text:p></text:note-body></text:note> Three.</text:p><text:h text:outline-level="1">Birch</text:h><text:p>Four<text:line-break/>five.</text:p></office:text></office:body></office:document-content>"""
-    book = book_parse(zip_make({"mimetype": "application/vnd.oasis.opendocument.text", "content.xml": content}), "mill.odt")
+    book = book_parse(
+        zip_make({"mimetype": "application/vnd.oasis.opendocument.text", "content.xml": content}), "mill.odt"
+    )
     assert told(book) == [("Ash", ["One and two. | Three."]), ("Birch", ["Four five."])]
     assert [x.reason for x in book.left_out] == ["deleted (tracked change)", "note mark"]
     assert book.coverage == 1.0
@@ -293,12 +379,30 @@ def test_rtf():
 
 
 def test_zip_of_chapter_files_in_natural_order():
-    book = book_parse(zip_make({"my book/10 Last.txt": "Three.", "my book/2 Middle.txt": "Two.", "my book/1 First.md": "# First\n\nOne.\n", "__MACOSX/._x.txt": "x"}), "My_book.zip")
+    book = book_parse(
+        zip_make(
+            {
+                "my book/10 Last.txt": "Three.",
+                "my book/2 Middle.txt": "Two.",
+                "my book/1 First.md": "# First\n\nOne.\n",
+                "__MACOSX/._x.txt": "x",
+            }
+        ),
+        "My_book.zip",
+    )
     assert book.title == "My book"
     assert told(book) == [("First", ["One."]), ("Middle", ["Two."]), ("Last", ["Three."])]
 
 
-@pytest.mark.parametrize(("head", "name"), [(b"\x89PNG\r\n", "a.png"), (b"\x7fELF", "a"), (b"\0" * 60 + b"BOOKMOBI", "a.mobi"), (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "a.doc")])
+@pytest.mark.parametrize(
+    ("head", "name"),
+    [
+        (b"\x89PNG\r\n", "a.png"),
+        (b"\x7fELF", "a"),
+        (b"\0" * 60 + b"BOOKMOBI", "a.mobi"),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "a.doc"),
+    ],
+)
 def test_foreign_files_are_refused(head, name):
     with pytest.raises(ImportRefused) as caught:
         book_parse(io.BytesIO(head + b"\0" * 100), name)

@@ -17,7 +17,7 @@ ENGLISH = [
     (["He sailed to the U.K. but died in Spain."]),
     (["She bought nails, glue, etc. and a saw.", "Then she left."]),
     (["See vol. 3, pp. 5–9 and fig. 2 there."]),
-    (["They came at 7 a.m. Nobody slept.".split(" Nobody")[0], "Nobody slept."]),
+    (["They came at 7 a.m.", "Nobody slept."]),
     (["It opened at 7 a.m. on Monday."]),
     (["“Will you stay?” he asked."]),
     (["“Will you stay?” Ann asked."]),
@@ -38,7 +38,7 @@ ENGLISH = [
     (["1. Salt.", "2. Tar."]),
     (["He wrote to Messrs. Bell & Co. in Hull."]),
     (["“Oh, Mr. Fitch!”", "“Yes, Dr. Lowe?”"]),
-    (["It was 5 p.m. The sun was low.".split(" The")[0], "The sun was low."]),
+    (["It was 5 p.m.", "The sun was low."]),
     (["We love it 👩‍👧.", "Wave 👋!"]),
     (["It was plan B.", "Then came plan C."]),
     (["“What is it?” said the old man.", "“A ship.”"]),
@@ -85,7 +85,9 @@ def test_english_sentences(sentences):
     assert split(" ".join(sentences)) == sentences
 
 
-@pytest.mark.parametrize(("language", "sentences"), OTHERS, ids=lambda x: x if isinstance(x, str) else x[0][:20])
+@pytest.mark.parametrize(
+    ("language", "sentences"), OTHERS, ids=lambda x: x if isinstance(x, str) else x[0][:20]
+)
 def test_sentences_of_other_languages(language, sentences):
     glue = "" if language in ("zh", "ja") else " "
     assert split(glue.join(sentences), language) == sentences
@@ -119,14 +121,19 @@ def test_cjk_pieces_are_shorter_and_never_part_combining_characters():
 
 def test_note_marks_neither_hide_nor_make_sentence_ends():
     text = "It fell in 1879.1 Nobody knew* why. The end."
-    spans = [Span(16, 17, "skip", "note mark"), Span(text.index("*"), text.index("*") + 1, "skip", "note mark")]
+    spans = [
+        Span(16, 17, "skip", "note mark"),
+        Span(text.index("*"), text.index("*") + 1, "skip", "note mark"),
+    ]
     drafts = segment_block("paragraph", text, language="en", spans=spans)
     assert [d.text for d in drafts] == ["It fell in 1879.1", "Nobody knew* why.", "The end."]
     assert [d.spoken for d in drafts] == ["It fell in eighteen seventy-nine.", "Nobody knew why.", "The end."]
 
 
 def test_headings_are_segments_of_their_own_with_their_spoken_form():
-    drafts = segment_block("heading", "VII\nThe Letter. And More", language="en", spoken="Chapter Seven.\nThe Letter. And More.")
+    drafts = segment_block(
+        "heading", "VII\nThe Letter. And More", language="en", spoken="Chapter Seven.\nThe Letter. And More."
+    )
     assert [(d.text, d.separator, d.boundary, d.spoken) for d in drafts] == [
         ("VII", "\n", "chapter_number", "Chapter Seven."),
         ("The Letter. And More", "", "chapter_number", "The Letter. And More."),
@@ -137,11 +144,16 @@ def test_headings_are_segments_of_their_own_with_their_spoken_form():
 
 def test_verse_is_cut_at_its_lines():
     drafts = segment_block("verse", "The wheel goes round,\nThe stones go by.", language="en")
-    assert [(d.text, d.boundary) for d in drafts] == [("The wheel goes round,", "verse_line"), ("The stones go by.", "verse_line")]
+    assert [(d.text, d.boundary) for d in drafts] == [
+        ("The wheel goes round,", "verse_line"),
+        ("The stones go by.", "verse_line"),
+    ]
 
 
 def test_what_is_not_read_says_nothing():
-    assert [d.spoken for d in segment_block("note", "See there. And there.", language="en", skip_reason="note")] == ["", ""]
+    assert [
+        d.spoken for d in segment_block("note", "See there. And there.", language="en", skip_reason="note")
+    ] == ["", ""]
     assert [d.spoken for d in segment_block("scene_break", "* * *", language="en")] == [""]
 
 
@@ -184,19 +196,53 @@ def test_every_pair_of_kinds_has_a_boundary():
     assert not is_dialogue("Yes.")
 
 
-PROSE = st.text(st.sampled_from("abcXYZ .,;:!?…—-'\"“”‘’()[]«»„\n\t\u00a0\u2060\u00ad012 Mr.Dr.e\u0301。！？「」、あ漢가नमस्ते۔؟한👋\u200d"), max_size=300)
+PROSE = st.text(
+    st.sampled_from(
+        "abcXYZ .,;:!?…—-'\"“”‘’()[]«»„\n\t\u00a0\u2060\u00ad012 Mr.Dr.e\u0301。！？「」、あ漢가नमस्ते۔؟한👋\u200d"
+    ),
+    max_size=300,
+)
 
 
 @settings(max_examples=300, deadline=None)
 @given(
     PROSE,
     st.sampled_from(BLOCK_KINDS),
-    st.sampled_from(["en", "de", "fr", "es", "it", "pt", "ru", "pl", "cs", "zh", "ja", "ko", "hi", "ar", "he", "th", "el", "xx", ""]),
-    st.lists(st.tuples(st.integers(0, 300), st.integers(0, 20), st.sampled_from(["skip", "say", "lang"])), max_size=4),
+    st.sampled_from(
+        [
+            "en",
+            "de",
+            "fr",
+            "es",
+            "it",
+            "pt",
+            "ru",
+            "pl",
+            "cs",
+            "zh",
+            "ja",
+            "ko",
+            "hi",
+            "ar",
+            "he",
+            "th",
+            "el",
+            "xx",
+            "",
+        ]
+    ),
+    st.lists(
+        st.tuples(st.integers(0, 300), st.integers(0, 20), st.sampled_from(["skip", "say", "lang"])),
+        max_size=4,
+    ),
     st.integers(8, 60),
 )
 def test_segments_join_to_their_block(text, kind, language, raw_spans, limit):
-    spans = [Span(a, min(a + n, len(text)), role, "de" if role == "lang" else "x") for a, n, role in raw_spans if a < len(text)]
+    spans = [
+        Span(a, min(a + n, len(text)), role, "de" if role == "lang" else "x")
+        for a, n, role in raw_spans
+        if a < len(text)
+    ]
     drafts = segment_block(kind, text, language=language, spans=spans, max_chars=limit)
     assert "".join(d.text + d.separator for d in drafts) == text
     assert all(text[d.start : d.end] == d.text for d in drafts)
@@ -208,7 +254,22 @@ def test_segments_join_to_their_block(text, kind, language, raw_spans, limit):
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(st.sampled_from(["It rained.", "“No!” he cried.", "Dr. Vale came at 5 p.m. on foot.", "Why?", "She left (late). We stayed…", "1. Salt."]), min_size=60, max_size=400))
+@given(
+    st.lists(
+        st.sampled_from(
+            [
+                "It rained.",
+                "“No!” he cried.",
+                "Dr. Vale came at 5 p.m. on foot.",
+                "Why?",
+                "She left (late). We stayed…",
+                "1. Salt.",
+            ]
+        ),
+        min_size=60,
+        max_size=400,
+    )
+)
 def test_windows_of_long_blocks_lose_nothing(pieces):
     text = " ".join(pieces)
     assert " ".join(split(text)) == text

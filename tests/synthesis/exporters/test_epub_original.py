@@ -112,7 +112,7 @@ def test_text_and_markup_stay_and_every_line_found_is_lit(plan, takes, tmp_path)
     assert list(heard) == [
         "The\u00a0Ferry",
         "He said no.",
-        "Then he left1.",
+        "Then he left",
         "“Stop!” she cried.",
         "A very long sentence that turns the 7page somewhere in its middle.",
         "山やまへ。",

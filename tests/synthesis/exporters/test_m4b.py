@@ -1,4 +1,5 @@
 import io
+import resource
 from dataclasses import replace
 from itertools import pairwise
 
@@ -11,6 +12,8 @@ from synthesis.audio.timeline import RATE_HZ, BookPlan, ChapterPlan, Line, sampl
 from synthesis.exporters import mp4
 from synthesis.exporters.base import ExportRefused
 from synthesis.exporters.m4b import M4bExporter, chapter_list, chapter_title
+from synthesis.exporters.masters import WavExporter
+from synthesis.exporters.mp3 import Mp3Exporter
 
 
 def export(plan, takes, out, exporter=None, **kwargs):
@@ -291,3 +294,28 @@ def test_chunk_offsets_past_four_gib_become_64_bit():
 def test_broken_atoms_are_refused(data):
     with pytest.raises(mp4.Mp4Broken):
         mp4.top_atoms(io.BytesIO(data))
+
+
+@pytest.mark.parametrize("exporter", [M4bExporter(), Mp3Exporter(), WavExporter()], ids=lambda e: e.name)
+@pytest.mark.parametrize("limit", [30_000, 60_000])
+def test_a_full_disk_is_an_error_and_leaves_nothing(book, takes, tmp_path, exporter, limit):
+    """A limit on the size of files stands in for the disk: writes fail in the middle."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
+    try:
+        with pytest.raises(OSError, match=r"."):
+            exporter.export(book, open_clip=takes.open, out=tmp_path / "out", progress=lambda share: None)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_storage_that_goes_away_is_an_error_and_leaves_nothing(book, takes, tmp_path):
+    def open_clip(key):
+        if key == "1-0":
+            raise ConnectionError("storage is away")
+        return takes.open(key)
+
+    with pytest.raises(ConnectionError):
+        M4bExporter().export(book, open_clip=open_clip, out=tmp_path / "b.m4b", progress=lambda share: None)
+    assert list(tmp_path.iterdir()) == []

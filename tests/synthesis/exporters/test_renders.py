@@ -1,3 +1,4 @@
+import hashlib
 import io
 from dataclasses import replace
 
@@ -8,6 +9,7 @@ from synthesis.audio.meter import Levels, blocks_measured, levels_joined, levels
 from synthesis.audio.render import Mastering
 from synthesis.audio.timeline import RATE_HZ, timeline
 from synthesis.exporters.aac import aac_packets, adts_read, adts_write
+from synthesis.exporters.base import file_changes
 from synthesis.exporters.m4b import M4bExporter
 from synthesis.exporters.mp3 import Mp3Exporter
 from synthesis.exporters.renders import FolderStore, gain_kept, render_key
@@ -48,6 +50,22 @@ def test_after_one_changed_sentence_one_chapter_is_rendered(book, takes, tmp_pat
         assert [p.read_bytes() for p in sorted(one.iterdir())] == [
             p.read_bytes() for p in sorted(two.iterdir())
         ]
+
+
+def test_a_delta_holds_only_the_files_that_changed(book, takes, tmp_path, speechy):
+    first = run(Mp3Exporter(), book, takes, tmp_path / "a").files
+    second = run(Mp3Exporter(), changed(book, takes, speechy), takes, tmp_path / "b").files
+    names = [file.name for file in first]
+    assert file_changes(first, second) == {
+        "new": [],
+        "changed": names[1:2],
+        "gone": [],
+        "same": [names[0], names[2]],
+    }
+    assert file_changes(first[:1], second[1:])["gone"] == names[:1]
+    assert file_changes((), second)["new"] == names
+    digest = hashlib.sha256((tmp_path / "b" / names[1]).read_bytes()).hexdigest()
+    assert second[1].sha256 == digest
 
 
 def test_titles_do_not_make_a_render_stale_and_what_is_heard_does(book):

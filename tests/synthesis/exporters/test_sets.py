@@ -10,10 +10,20 @@ import numpy as np
 import pytest
 
 from synthesis.audio.codec import audio_read
-from synthesis.audio.render import ClipUnusable, Mastering
-from synthesis.audio.timeline import BookPlan, ChapterPlan, Line, timeline
+from synthesis.audio.render import ClipUnusable, Mastering, chapter_render
+from synthesis.audio.timeline import BookPlan, ChapterPlan, Clip, Line, timeline
 from synthesis.exporters.base import ExportRefused, folder_zip, name_safe
-from synthesis.exporters.deliverycheck import RULE_SETS, DeliveredFile, check, image_size, rows_csv, worst
+from synthesis.exporters.credits import closing_credits, names_spoken, opening_credits, sample_chapter
+from synthesis.exporters.daw import DawExporter, take_name
+from synthesis.exporters.deliverycheck import (
+    RULE_SETS,
+    DeliveredFile,
+    Row,
+    check,
+    image_size,
+    rows_csv,
+    worst,
+)
 from synthesis.exporters.lpf import LpfExporter
 from synthesis.exporters.masters import FlacExporter, WavExporter
 from synthesis.exporters.mp3 import Mp3Exporter
@@ -85,8 +95,6 @@ def test_subheadings_are_chapters_inside_the_file(takes, tmp_path, probe, speech
 )
 def test_masters_hold_the_rendered_samples_to_24_bit(book, takes, tmp_path, exporter, extension, rate_hz):
     export(exporter, book, takes, tmp_path / "set", gain_db=0.0)
-    from synthesis.audio.render import chapter_render
-
     for chapter in timeline(book).chapters:
         wanted = np.concatenate(
             list(chapter_render(chapter, open_clip=takes.open, gain_db=0.0, mastering=exporter.mastering))
@@ -296,8 +304,6 @@ def test_check_names_what_is_missing(book, takes, tmp_path):
 
 
 def test_csv_runs_no_formula():
-    from synthesis.exporters.deliverycheck import Row
-
     text = rows_csv([Row("=cmd()", "c", 'La"bel', "pass", "1", "2", "s", "d")])
     assert '"\'=cmd()"' in text
     assert '"La""bel"' in text
@@ -341,18 +347,8 @@ def test_lpf_follows_the_w3c_rules(book, takes, tmp_path):
 
 
 def test_registry_has_every_format_once():
-    assert list(exporters()) == [
-        "m4b",
-        "mp3",
-        "epub",
-        "srt",
-        "vtt",
-        "flac",
-        "wav",
-        "opus",
-        "transcript",
-        "lpf",
-    ]
+    names = "m4b mp3 epub srt vtt flac wav opus transcript lpf daw"
+    assert list(exporters()) == names.split()
     assert exporter_get("m4b").extension == ".m4b"
     with pytest.raises(ExportRefused) as caught:
         exporter_get("8-track")
@@ -373,3 +369,52 @@ def test_folder_zip_holds_the_set(tmp_path):
     with zipfile.ZipFile(tmp_path / "set.zip") as archive:
         assert archive.namelist() == ["a.mp3"]
         assert archive.getinfo("a.mp3").compress_type == zipfile.ZIP_STORED
+
+
+def test_credits_say_what_the_metadata_says(book):
+    opening, closing = " ".join(opening_credits(book)), " ".join(closing_credits(book))
+    for text in (opening, closing):
+        assert book.title in text
+        assert "Ann Author and Ben Both" in text
+        assert "Nora Narrator" in text
+    assert "River Tales, book 2." in opening
+    assert closing.startswith("You have been listening to")
+    assert closing.endswith("The End.")
+    bare = BookPlan("T", ())
+    assert opening_credits(bare) == ("T.",)
+    assert closing_credits(bare) == ("You have been listening to T.", "The End.")
+    assert names_spoken(("A", "B", "C")) == "A, B and C"
+
+
+def test_sample_ends_with_a_paragraph_and_starts_with_narration():
+    def line(seconds, block, kind="paragraph"):
+        return Line(
+            Clip("k", 24000, 0, 24000 * seconds, 24000 * seconds), 0, text=block, block=block, kind=kind
+        )
+
+    lines = (line(2, "h", "heading"), *(line(20, f"b{n // 4}") for n in range(40)))
+    plan = BookPlan("B", (ChapterPlan("Credits", lines, kind="opening_credits"), ChapterPlan("One", lines)))
+    sample = sample_chapter(plan)
+    assert sample.kind == "retail_sample"
+    assert [x.block for x in sample.lines] == [f"b{n // 4}" for n in range(12)]
+    assert timeline(BookPlan("B", (sample,))).duration_ms <= 300_000
+    assert sample_chapter(BookPlan("B", ())) is None
+
+
+def test_hand_over_lies_on_the_timeline(book, takes, tmp_path):
+    facts = export(DawExporter(), book, takes, tmp_path / "daw", gain_db=6.0)
+    out = tmp_path / "daw"
+    project = (out / "book.rpp").read_text(encoding="utf-8")
+    placed = list(timeline(book).lines())
+    positions = [float(x.split()[1]) for x in project.splitlines() if x.strip().startswith("POSITION")]
+    assert positions == pytest.approx([p.start / 44100 for p in placed], abs=1e-8)
+    offsets = [float(x.split()[1]) for x in project.splitlines() if x.strip().startswith("SOFFS")]
+    assert offsets == pytest.approx([p.line.clip.speech_start / 24000 for p in placed], abs=1e-8)
+    assert project.count("<") == project.count("\n>") + project.count(" >\n") + 1  # one "<" is in a sentence
+    assert '"“Stop!” he cried."' in project
+    for p in placed:
+        assert (out / "takes" / take_name(p.line.clip)).read_bytes() == takes.files[p.line.clip.key]
+    labels = (out / "labels.txt").read_text(encoding="utf-8").splitlines()
+    assert len(labels) == 3 + 6
+    assert labels[1].split("\t") == ["0.500000", f"{placed[0].end / 44100:.6f}", "The Ferry"]
+    assert {f.name for f in facts.files} >= {"book.rpp", "labels.txt"}

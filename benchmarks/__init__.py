@@ -1,0 +1,1 @@
+"""Performance claims, each by a program that anybody can run again."""
