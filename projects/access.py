@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import PermissionDenied, ValidationError
 from django.db.models import Q, QuerySet
 from django.http import Http404
 from django.utils.translation import gettext as _
@@ -46,7 +46,7 @@ def _checked(user: Any, project: Project, action: Action) -> None:
 def _found(queryset: QuerySet[Any], public_id: Id) -> Any:
     try:
         found = queryset.filter(public_id=public_id).first()
-    except (ValueError, TypeError) as exc:
+    except (ValueError, TypeError, ValidationError) as exc:  # no id at all
         raise Http404 from exc
     if found is None:
         raise Http404

@@ -141,7 +141,8 @@ def block_rows(blocks: Iterable[Block], segments: Iterable[Segment], rules: dict
         spoken = ""
         if block.kind in ("heading", "part_title"):
             said = " ".join(row.spoken for row in inner if row.spoken)
-            spoken = said if said and said != " ".join(row.text for row in inner) else ""
+            printed = " ".join(row.text for row in inner)
+            spoken = said if said.rstrip(".") != printed.rstrip(".") else ""  # a full stop alone is no news
         end = last.get(block.pk)
         rows.append(
             BlockRow(
@@ -168,7 +169,7 @@ _memo_lock = Lock()
 
 def segment_html(row: SegmentRow, language: str) -> str:
     """A sentence's element, rendered once per (segment, version, number, locale)."""
-    key = (row.pk, row.version, row.number, row.flags, row.take_count, row.pause_ms, get_language(), language)
+    key = (row.uuid, row.version, row.number, row.flags, row.take_count, row.pause_ms, get_language(), language)
     with _memo_lock:
         if key in _memo:
             _memo.move_to_end(key)

@@ -252,6 +252,8 @@ def take_peaks(request: HttpRequest, public_id: UUID) -> HttpResponseBase:
         raise Http404 from exc
     response = JsonResponse(
         {
+            "version": 2,
+            "channels": 1,
             "length": len(peaks.pairs),
             "bits": 8,
             "sample_rate": peaks.rate_hz,
