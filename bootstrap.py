@@ -412,7 +412,8 @@ def command_test(arguments: Sequence[str]) -> int:
     node_packages()
     part("front end", [npm_find(), "test", "--silent"], cwd=STATIC)
     quick = "not services and not browser"
-    part("rooms, on SQLite", [*pytest, "-m", quick])
+    together = ["-n", str(min(os.cpu_count() or 1, 4))]  # each process has a database of its own
+    part("rooms, on SQLite", [*pytest, *together, "-m", quick])
     from_source = str(ROOT)
     if from_source not in sys.path:
         sys.path.insert(0, from_source)
@@ -424,7 +425,7 @@ def command_test(arguments: Sequence[str]) -> int:
         outcome.append((f"{again} (left out: {reason})", 1 if ci else 0, 0.0))
     else:
         servers: list[str | Path] = [PYTHON, "-m", "tests.servers", "--only", "postgres", "--"]
-        part(again, [*servers, *pytest, "-m", quick, "--only-database"])
+        part(again, [*servers, *pytest, *together, "-m", quick, "--only-database"])
     part("real services", [*pytest, "-m", "services and not browser"])
     part("browser", [*pytest, "-m", "browser"])
 

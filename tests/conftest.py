@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings as hypothesis_settings
 
 from tests.servers import PostgreSQL, RabbitMQ, Redis, SeaweedFS, Server
 
@@ -33,6 +34,11 @@ CHROMIUM_ARGUMENTS = [
     "--disable-dev-shm-usage",
     "--autoplay-policy=no-user-gesture-required",
 ]
+
+
+# A busy machine is not a failure: no time limit per example.
+hypothesis_settings.register_profile("studio", deadline=None)
+hypothesis_settings.load_profile("studio")
 
 
 # --- what is left out ------------------------------------------------------------------------------------------------

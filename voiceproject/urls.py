@@ -5,12 +5,16 @@ from __future__ import annotations
 from django.contrib import admin
 from django.contrib.auth import views as auth_views
 from django.urls import include, path
+from django.utils.translation import gettext_lazy as _
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 
 from projects.web.urls import urlpatterns as projects_urls
 from projects.web.urls import websocket_urlpatterns as projects_sockets
 from synthesis.web.urls import urlpatterns as synthesis_urls
 from voiceproject import health
+
+admin.site.site_header = admin.site.site_title = _("Voice Project")
+admin.site.index_title = _("Review and operation")
 
 urlpatterns = [
     path("", include((projects_urls, "projects"))),

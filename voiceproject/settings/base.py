@@ -139,6 +139,10 @@ DISPATCH_WINDOW = env.number(
     "DISPATCH_WINDOW", 16
 )  # orders in flight per pool; about twice what the workers hold
 MAX_ATTEMPTS = env.number("MAX_ATTEMPTS", 3)
+BREAKER_PROBE_S = env.number("BREAKER_PROBE_S", 30)  # until what failed again and again is tried with one order
+GARBAGE_GRACE_S = env.number("GARBAGE_GRACE_S", 86_400)  # from unreferenced to deleted; longer than any lease
+COLLECT_PERIOD_S = env.number("COLLECT_PERIOD_S", 3_600)  # how often storage is looked through
+JOB_EVENT_DAYS = env.number("JOB_EVENT_DAYS", 30)  # how long the history of finished work is kept
 UPKEEP_PERIOD_S = env.number("UPKEEP_PERIOD_S", 5)
 SYNTHESIS_THREADS = env.number("SYNTHESIS_THREADS", 4)  # embedded only; beyond it dramatiq's --threads says
 
