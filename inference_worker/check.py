@@ -91,7 +91,7 @@ async def _spoken(engine: str, options: dict[str, str], device: str) -> dict[str
     result = outcome.results[0] if outcome.results else {"message": outcome.message or outcome.kind}
     if "bytes" not in result:
         return {"ok": False, "error": result["message"]}
-    audio = result["bytes"] / 2 / about["sample_rate"]
+    audio = int(result["bytes"]) / 2 / int(about["sample_rate"])
     return {
         "ok": True,
         "engine": engine,

@@ -483,7 +483,7 @@ class Version:
         waiter = _Waiter(asyncio.get_running_loop().create_future(), request, voice, seed, now)
         self._waiters[ticket] = waiter
         timer = None
-        if deadline is not None:
+        if request.deadline_ms is not None:
             timer = asyncio.get_running_loop().call_later(
                 request.deadline_ms / 1000 + 0.001, self._answer_expired
             )

@@ -11,7 +11,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import uvicorn
 from starlette.applications import Starlette
@@ -187,7 +187,7 @@ async def _announce(service: Service) -> None:
     log.info("ready: %s", ", ".join(f"{v.name}@{v.revision}" for v in service.registry.all()))
 
 
-def _watch_stdin(loop: asyncio.AbstractEventLoop, ask: object) -> None:
+def _watch_stdin(loop: asyncio.AbstractEventLoop, ask: Callable[[bool], None]) -> None:
     """End with the parent: when the pipe closes, stop at once; if that hangs, end hard."""
 
     def watch() -> None:
@@ -197,6 +197,6 @@ def _watch_stdin(loop: asyncio.AbstractEventLoop, ask: object) -> None:
         timer = threading.Timer(10, os._exit, [1])
         timer.daemon = True
         timer.start()
-        loop.call_soon_threadsafe(ask, False)  # type: ignore[arg-type]
+        loop.call_soon_threadsafe(ask, False)
 
     threading.Thread(target=watch, daemon=True, name="stdin").start()

@@ -79,7 +79,8 @@ def voices_dir() -> Path:
 
 def voices_verify(folder: Path) -> tuple[list[str], list[str]]:
     """Ids of the pinned voices whose bytes lie in `folder`, and of those missing or different."""
-    good, bad = [], []
+    good: list[str] = []
+    bad: list[str] = []
     for voice, digest in VOICE_SHA256.items():
         path = folder / f"{voice}.bin"
         ok = path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() == digest

@@ -231,7 +231,7 @@ class Qwen3TtsEngine:
         torch.manual_seed(seed)
         kwargs: dict[str, Any] = {
             "language": [self.languages.get(u.language.partition("-")[0].lower(), "Auto") for u in users],
-            "max_new_tokens": most,
+            "max_new_tokens": most + 1,  # the last token brings no frame
         }
         if self.options.get("sample", "1") == "0":
             kwargs |= {"do_sample": False, "subtalker_dosample": False}

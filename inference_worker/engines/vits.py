@@ -135,7 +135,7 @@ class VitsEngine:
 
     def _warmup_text(self) -> str:
         """About ninety characters that this vocabulary knows."""
-        text = About.__dataclass_fields__["warmup_text"].default
+        text = str(About.__dataclass_fields__["warmup_text"].default)
         try:
             self._ids(text)
             return text
@@ -368,19 +368,18 @@ class ChannelsLastDecoder:
 
 def _flat(conv: nn.Conv1d | nn.ConvTranspose1d) -> nn.Module:
     """The same convolution over (1, time) with channels-last weights."""
-    kind = nn.ConvTranspose2d if isinstance(conv, nn.ConvTranspose1d) else nn.Conv2d
-    extra = {} if kind is nn.Conv2d else {"output_padding": (0, conv.output_padding[0])}
-    flat = kind(
-        conv.in_channels,
-        conv.out_channels,
-        (1, conv.kernel_size[0]),
-        stride=(1, conv.stride[0]),
-        padding=(0, conv.padding[0]),
-        dilation=(1, conv.dilation[0]),
-        groups=conv.groups,
-        bias=conv.bias is not None,
-        **extra,
-    )
+    settings: dict[str, Any] = {
+        "stride": (1, conv.stride[0]),
+        "padding": (0, conv.padding[0]),
+        "dilation": (1, conv.dilation[0]),
+        "groups": conv.groups,
+        "bias": conv.bias is not None,
+    }
+    kind: Any = nn.Conv2d
+    if isinstance(conv, nn.ConvTranspose1d):
+        kind = nn.ConvTranspose2d
+        settings["output_padding"] = (0, conv.output_padding[0])
+    flat: Any = kind(conv.in_channels, conv.out_channels, (1, conv.kernel_size[0]), **settings)
     with torch.no_grad():
         flat.weight.copy_(conv.weight.unsqueeze(2))
         if conv.bias is not None:
