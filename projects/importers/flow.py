@@ -9,64 +9,15 @@ from lxml import etree
 
 from projects.text.languages import is_speakable, language_base, language_tag
 from projects.text.spans import Span
+from projects.text.wordlist import word_set
 
 from .base import LeftOut
 from .markup import SSML_NS, attribute, css_reason, language_of, local, types_of
 
-BLOCKS = frozenset(
-    [
-        "html",
-        "body",
-        "p",
-        "div",
-        "h1",
-        "h2",
-        "h3",
-        "h4",
-        "h5",
-        "h6",
-        "section",
-        "article",
-        "aside",
-        "header",
-        "footer",
-        "main",
-        "nav",
-        "blockquote",
-        "ul",
-        "ol",
-        "li",
-        "dl",
-        "dt",
-        "dd",
-        "table",
-        "thead",
-        "tbody",
-        "tfoot",
-        "tr",
-        "td",
-        "th",
-        "caption",
-        "colgroup",
-        "figure",
-        "figcaption",
-        "pre",
-        "hr",
-        "address",
-        "form",
-        "fieldset",
-        "details",
-        "summary",
-        "center",
-        "hgroup",
-        "menu",
-        "dir",
-        "legend",
-        "noscript",
-        "switch",
-        "case",
-        "default",
-    ]
+BLOCKS = word_set(
+    """html body p div h1 h2 h3 h4 h5 h6 section article aside header footer main nav blockquote ul ol li dl dt dd
+    table thead tbody tfoot tr td th caption colgroup figure figcaption pre hr address form fieldset details
+    summary center hgroup menu dir legend noscript switch case default"""
 )
 HEADINGS = {f"h{n}": n for n in range(1, 7)}
 NEVER = {
@@ -78,9 +29,7 @@ NEVER = {
 }  # fmt: skip
 """Elements whose text is no text of the book, and what it is."""
 
-NOTE_TYPES = frozenset(
-    ["footnote", "endnote", "rearnote", "note", "footnotes", "endnotes", "rearnotes", "notes"]
-)
+NOTE_TYPES = word_set("""footnote endnote rearnote note footnotes endnotes rearnotes notes""")
 _NOTE_MARK = re.compile(r"[\[({]?\s*(?:\d{1,4}|[*†‡§¶‖#]{1,4}|[a-z]|[ivx]{1,5})\s*[\])}]?\.?")
 _PAGE_CLASS = re.compile(
     r"(?:^|\s)(?:page-?num(?:ber)?s?|pagenos?|page-?no|pgnum|pb|folio|pagebreak|page-break-marker)(?:\s|$)",
@@ -88,7 +37,7 @@ _PAGE_CLASS = re.compile(
 )
 _LINE_CLASS = re.compile(r"(?:^|\s)(?:lnum|linenum(?:ber)?|line-num(?:ber)?|ln)(?:\s|$)", re.I)
 _VERSE_CLASS = re.compile(
-    r"(?:^|[\s_-])(?:poem|poetry|verse|stanza|linegroup|line-group|lg|song|lyrics)(?:[\s_-]|$)", re.I
+    r"(?:^|[\s_-])(?:poem|poetry|verse|stanza|linegroup|line-group|song|lyrics)(?:[\s_-]|$)", re.I
 )
 _NOTE_CLASS = re.compile(r"(?:^|[\s_-])(?:footnotes?|endnotes?|rearnotes?|fnote)(?:[\s_-]|$)", re.I)
 _CAPTION_CLASS = re.compile(r"(?:^|[\s_-])caption(?:[\s_-]|$)", re.I)
@@ -113,6 +62,14 @@ def counted(text: str) -> int:
     """Characters of a text that must be accounted for: all but white space and invisible format characters."""
     total = sum(map(len, text.split()))
     return total if text.isascii() else total - len(_FORMAT.findall(text))
+
+
+_UNSTORABLE = re.compile("[\x00-\x08\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
+
+
+def storable(text: str) -> str:
+    """A text without what no database and no JSON takes: control characters and lone surrogates are blanks."""
+    return _UNSTORABLE.sub(" ", text)
 
 
 @dataclass
@@ -187,6 +144,8 @@ class Builder:
         self.pending: list[RawBlock] = []  # blocks that stood inside this one and come after it
 
     def add(self, text: str, *, preformatted: bool = False) -> None:
+        if _UNSTORABLE.search(text):
+            text = storable(text)
         if preformatted:
             text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\t", "    ")
             if not self.length:
@@ -248,6 +207,7 @@ class Walker:
         self._ruby: list[int] = []
         self._link_depth = 0
         self._ids: list[str] = []
+        self._anchored: dict[int, list[str]] = {}  # block index → the ids of its anchors
 
     def walk(self, root: etree._Element) -> Flow:
         """The flow of the document's body (of all of it, where there is no body)."""
@@ -459,12 +419,14 @@ class Walker:
         skip = reason
         text = "".join(texts_of(element))
         if not skip and name == "a":
-            if types & {"noteref", "glossref"} and "noteref" in types:
+            if "noteref" in types:
                 skip = "note mark"
             elif "backlink" in types or text.strip() in ("↩", "↩︎", "^", "↑", "⏎"):
                 skip = "link back"
             elif element.get("href") and _is_note_mark(element, text, self.note_target):
                 skip = "note mark"
+        elif not skip and name == "del":
+            skip = "deleted in the source"
         elif (not skip and "noteref" in types) or (
             not skip and name == "sup" and not self._link_depth and _is_bare_mark(text, builder.text()[-12:])
         ):
@@ -492,6 +454,10 @@ class Walker:
             builder.spans.append(Span(start, end, "skip", skip))
         elif foreign:
             builder.spans.append(Span(start, end, "lang", language))
+        elif name == "sup" and (
+            said := _power(text, builder.text()[:start], context.language or self.flow.language)
+        ):
+            builder.spans.append(Span(start, end, "say", said))
         phonemes = attribute(element, "ph", SSML_NS, "ssml")
         if phonemes:
             alphabet = attribute(element, "alphabet", SSML_NS, "ssml") or self._alphabet
@@ -515,11 +481,16 @@ class Walker:
     def _page_marker(self, element: etree._Element, types: frozenset[str], classes: str) -> bool:
         identity = element.get("id") or ""
         text = "".join(texts_of(element)).strip()
-        is_marker = "pagebreak" in types or (
-            _PAGE_CLASS.search(classes) is not None
-            and re.fullmatch(r"[\[({]?\s*(?:(?:pg|page|p)\.?\s*)?[\dA-Za-z]{0,8}\s*[\])}]?", text, re.I)
+        # A marker holds a page's label at most: an element with more in it is text, whatever it calls itself.
+        is_label = (
+            re.fullmatch(
+                r"[\[({]?\s*(?:(?:pg|page|p)\.?\s*)?(?:\d{1,5}|[ivxlcdm]{1,8})?\s*[\])}]?", text, re.I
+            )
             is not None
         )
+        is_marker = (
+            "pagebreak" in types and (is_label or (len(text) <= 12 and not _has_blocks(element)))
+        ) or (_PAGE_CLASS.search(classes) is not None and is_label)
         if (
             not is_marker
             and identity in self.pages
@@ -721,9 +692,19 @@ class Walker:
             self.flow.left_out.append(LeftOut(reason, count, " ".join(text.split())[:sample], self.flow.name))
 
     def _anchor(self, identity: str) -> None:
-        self.flow.anchors.setdefault(identity, (len(self.flow.blocks), self._builder.length))
+        if identity not in self.flow.anchors:
+            self.flow.anchors[identity] = (len(self.flow.blocks), self._builder.length)
+            self._anchored.setdefault(len(self.flow.blocks), []).append(identity)
         if not self._builder.length:
             self._ids.append(identity)
+
+    def _move_anchors(self, shift: int | None) -> None:
+        """The block being built became part of the last one: its anchors, too, `shift` characters on (None: at 0)."""
+        index = len(self.flow.blocks)
+        for identity in self._anchored.pop(index, []):
+            offset = self.flow.anchors[identity][1]
+            self.flow.anchors[identity] = (index - 1, 0 if shift is None else shift + offset)
+            self._anchored.setdefault(index - 1, []).append(identity)
 
     def _why_hidden(self, element: etree._Element) -> str:
         if element.get("hidden") is not None:
@@ -806,17 +787,13 @@ class Walker:
                     shift = len(last.text) + 1
                     last.text += "\n" + block.text
                     last.spans += [replace(s, start=s.start + shift, end=s.end + shift) for s in block.spans]
-                    for identity, (index, offset) in list(self.flow.anchors.items()):
-                        if index == len(self.flow.blocks):
-                            self.flow.anchors[identity] = (index - 1, shift + offset)
+                    self._move_anchors(shift)
                     continue
             if piece_kind == "heading" and context.group:
                 last = self.flow.blocks[-1] if self.flow.blocks else None
                 if last and last.group == context.group and last.kind == "heading":
                     block_join(last, block)
-                    for identity, (index, _) in list(self.flow.anchors.items()):
-                        if index == len(self.flow.blocks):
-                            self.flow.anchors[identity] = (index - 1, 0)
+                    self._move_anchors(None)
                     continue
             self.flow.blocks.append(block)
 
@@ -1021,6 +998,20 @@ def _is_note_mark(element: etree._Element, text: str, note_target: Callable[[str
     styled = re.search(r"super|note|\bfn|ref", classes, re.I) is not None
     bracketed = bool(re.match(r"[\[({*†‡§¶]", mark))
     return raised or styled or bracketed or note_target(href)
+
+
+def _power(text: str, before: str, language: str) -> str:
+    """How a raised number after a number or a unit is said: "10³" is not "103"; "" if it is no power."""
+    mark = text.strip()
+    if not re.fullmatch(r"[-−]?\d{1,4}", mark) or not re.search(
+        r"\d$|(?<![^\W_])(?:m|cm|km|mm|dm|ft|in|yd|mi)$", before
+    ):
+        return ""
+    if language_base(language) not in ("en", ""):
+        return f" {mark}"
+    if not before[-1:].isdigit():
+        return {"2": " squared", "3": " cubed"}.get(mark, "")
+    return {"2": " squared", "3": " cubed"}.get(mark, f" to the power of {mark}")
 
 
 def _is_bare_mark(text: str, before: str) -> bool:

@@ -8,6 +8,7 @@ from lxml import etree
 
 from projects.text.languages import is_speakable, language_guess, language_tag
 from projects.text.spans import Span
+from projects.text.wordlist import word_set
 
 from .archive import Archive
 from .base import ImportRefused, LeftOut, ParsedBook
@@ -25,16 +26,8 @@ TEXT = "{" + _NS["text"] + "}"
 STYLE = "{" + _NS["style"] + "}"
 FO = "{" + _NS["fo"] + "}"
 
-_INDEXES = frozenset(
-    [
-        "table-of-content",
-        "alphabetical-index",
-        "bibliography",
-        "illustration-index",
-        "table-index",
-        "object-index",
-        "user-index",
-    ]
+_INDEXES = word_set(
+    """table-of-content alphabetical-index bibliography illustration-index table-index object-index user-index"""
 )
 _GONE = {
     "annotation": "comment", "annotation-end": "comment", "page-number": "page number", "page-count": "page number",

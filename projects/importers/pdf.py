@@ -15,9 +15,10 @@ from projects.text.headings import looks_like_heading
 from projects.text.languages import is_speakable, language_guess, language_tag
 from projects.text.numbers import roman_value
 from projects.text.spans import Span
+from projects.text.wordlist import word_set
 
 from .base import ImportRefused, LeftOut, ParsedBook
-from .flow import Flow, RawBlock, counted
+from .flow import Flow, RawBlock, counted, storable
 from .structure import About, Draft, book_finish, drafts_by_headings, title_words
 
 MAX_PAGES = 6_000
@@ -25,35 +26,11 @@ MAX_CONTENT_BYTES = 40_000_000
 """Largest content stream of one page, unpacked."""
 
 _CLOSES = re.compile(r"[.!?…。！？:][”’\"'»)\]」』]*$")
-_PREFIXES = frozenset(
-    [
-        "self",
-        "ex",
-        "half",
-        "well",
-        "cross",
-        "non",
-        "co",
-        "semi",
-        "quasi",
-        "mid",
-        "all",
-        "ill",
-        "great",
-        "step",
-        "vice",
-        "pre",
-        "post",
-        "anti",
-        "ever",
-        "long",
-        "short",
-        "old",
-        "new",
-    ]
+_PREFIXES = word_set(
+    """self ex half well cross non co semi quasi mid all ill great step vice pre post anti ever long short old new"""
 )
 
-_SOLID = frozenset(
+_SOLID = word_set(
     """something somewhere anything anywhere everything everywhere nothing nowhere somebody anybody everybody nobody
     someone anyone everyone without within whatever whoever however therefore wherever whenever overcome understand
     understood become became himself herself itself themselves yourself myself ourselves another already although
@@ -61,7 +38,7 @@ _SOLID = frozenset(
     bedroom forever indeed instead maybe moreover nevertheless otherwise perhaps somehow therein thereby today tomorrow
     tonight toward towards undergo undertake underneath upon wherein whereas withdraw withhold withstand workshop
     household housekeeper schoolmaster grandfather grandmother midnight moonlight sunlight daylight footstep fireplace
-    doorway railway highway landlord landlady newspaper notebook overhead overlook sunset sunrise goodbye likewise""".split()
+    doorway railway highway landlord landlady newspaper notebook overhead overlook sunset sunrise goodbye likewise"""
 )
 
 logging.getLogger("pypdf").setLevel(
@@ -174,12 +151,14 @@ class _Reader:
                 sizes[round(line.size * 2) / 2] += len(line.text)
         self.body_size = sizes.most_common(1)[0][0] or 10.0
         pages = self._without_margins(pages)
-        for lines in pages:
-            for line in lines:
-                for word in re.findall(
-                    r"[^\W\d_]+(?:-[^\W\d_]+)*", re.sub(r"[-\u00ad]$", "", line.text).casefold()
-                ):
-                    (self.hyphened if "-" in word else self.words)[word] += 1
+        broken = False  # the line before ended within a word
+        for line in (line for lines in pages for line in lines):
+            text = re.sub(r"^\s*[^\W\d_]+", "", line.text) if broken else line.text
+            broken = bool(re.search(r"[^\W\d_][-\u00ad\u2010]$", text))
+            if broken:
+                text = re.sub(r"[^\W\d_]+[-\u00ad\u2010]$", "", text)
+            for word in re.findall(r"[^\W\d_]+(?:-[^\W\d_]+)*", text.casefold()):
+                (self.hyphened if "-" in word else self.words)[word] += 1
         self._paragraphs(pages)
         about = self._about()
         about.language = about.language or language_guess(" ".join(b.text for b in self.flow.blocks[:300]))
@@ -216,7 +195,10 @@ class _Reader:
             x = tm[4] * cm[0] + tm[5] * cm[2] + cm[4]
             y = tm[4] * cm[1] + tm[5] * cm[3] + cm[5]
             if abs(b) > abs(a):
-                rotated.append(text)
+                rotated.append(storable(text))
+                return
+            text = storable(text)
+            if not text.strip():
                 return
             scale = abs(tm[3] * cm[3]) or abs(a) or 1.0
             base = ""
@@ -454,7 +436,7 @@ class _Reader:
                 glue = " "
                 if text.endswith("\u00ad"):
                     text, glue = text[:-1], ""
-                elif re.search(r"[^\W\d_]-$", text) and piece[:1].isalpha():
+                elif re.search(r"[^\W\d_][-\u2010]$", text) and piece[:1].isalpha():
                     text, glue = self._hyphen(text, piece, line.page), ""
                 elif re.search(r"[—–]$", text) or _tight(text[-1], piece[:1]):
                     glue = ""
@@ -506,10 +488,10 @@ class _Reader:
 
     def _hyphen(self, text: str, piece: str, page: int) -> str:
         """The text before a line end with its hyphen kept or dropped, as the rest of the document writes the word."""
-        head = re.search(r"([^\W\d_]+(?:-[^\W\d_]+)*)-$", text)
+        head = re.search(r"([^\W\d_]+(?:-[^\W\d_]+)*)[-\u2010]$", text)
         tail = re.match(r"[^\W\d_]+", piece)
         before, after = (head[1] if head else "").casefold(), (tail[0] if tail else "").casefold()
-        if piece[:1].isupper() and not text.isupper():
+        if piece[:1].isupper() and not text[-3:-1].isupper():
             return text
         whole, parted = before + after, f"{before}-{after}"
         known = len(before) > 3 and len(after) > 3 and bool(self.words[before] and self.words[after])

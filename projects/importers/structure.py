@@ -7,9 +7,10 @@ from dataclasses import dataclass, field, replace
 
 from projects.text.headings import heading_number, heading_spoken, looks_like_heading, number_value
 from projects.text.languages import is_speakable, language_base, language_tag
+from projects.text.wordlist import word_set
 
 from .base import ImportRefused, LeftOut, ParsedBlock, ParsedBook, ParsedChapter
-from .flow import Flow, RawBlock, block_join, block_split, counted
+from .flow import Flow, RawBlock, block_join, block_split, counted, storable
 
 MIN_COVERAGE = 0.995
 """Below this share of accounted characters the import warns."""
@@ -129,15 +130,14 @@ def headings_settle(draft: Draft) -> None:
             del blocks[index]
         head.kind = "heading"
         head.level = head.level or 1
-    seen = False
+    seen, text_before = False, False
     for block in blocks:
         if block.kind == "heading":
-            if seen or (
-                block is not blocks[first]
-                and not all(b.kind in _BEFORE_HEADING or not b.read for b in blocks[: blocks.index(block)])
-            ):
+            if seen or text_before:
                 block.kind = "subheading"
             seen = True
+        elif block.read and block.kind not in _BEFORE_HEADING:
+            text_before = True
 
 
 _BEFORE_HEADING = frozenset({"scene_break", "image", "caption", "epigraph", "toc"})
@@ -366,23 +366,12 @@ _NOT_READ = {
     "credit": "credits", "uncopyright": "copyright page", "text-index": "index", "notes-page": "notes", "promotional-copy": "advertisement",
     "pagelist": "page list", "page-list": "page list",
 }  # fmt: skip
-_NOTES = frozenset({"endnotes", "footnotes", "rearnotes", "notes", "rearnote", "endnote", "footnote"})
-_FRONT = frozenset(
-    {
-        "frontmatter",
-        "dedication",
-        "epigraph",
-        "foreword",
-        "preface",
-        "introduction",
-        "preamble",
-        "halftitlepage",
-        "titlepage",
-        "prologue",
-        "abstract",
-    }
+_NOTES = word_set("""endnotes footnotes rearnotes notes rearnote endnote footnote""")
+_FRONT = word_set(
+    """frontmatter dedication epigraph foreword preface introduction preamble halftitlepage titlepage prologue
+    abstract"""
 )
-_BACK = frozenset({"backmatter", "afterword", "appendix", "conclusion", "epilogue", "postscript"})
+_BACK = word_set("""backmatter afterword appendix conclusion epilogue postscript""")
 _CHAPTER_TYPES = frozenset({"chapter", "prologue", "epilogue", "subchapter"})
 _PART_TYPES = frozenset({"part", "volume", "division"})
 
@@ -690,6 +679,11 @@ def book_finish(
     if not any(b.read for d in drafts for b in d.blocks):
         raise ImportRefused("no_readable_text", "There is no text in the file that could be read aloud.")
     language = language_tag(about.language)
+    about = replace(about)
+    for name, value in vars(about).items():
+        if isinstance(value, str):
+            setattr(about, name, storable(value))
+    about.authors = tuple(storable(a) for a in about.authors if a.strip())
     title = " ".join(about.title.split())
     for draft in drafts:
         headings_settle(draft)
@@ -704,29 +698,27 @@ def book_finish(
         coverage, doubled = _coverage(drafts, flows)
         if doubled:
             notes.append("Some text of the source stands in the book twice.")
+    notes += _much_left_out(drafts)
     chapters = []
     for draft in drafts:
-        draft.title = " ".join(draft.title.split()) or _title_from(draft)
+        draft.title = " ".join(storable(draft.title).split()) or _title_from(draft)
         if contents_titles:
             heading_from_contents(draft)
         speakable_titles(draft, language)
         for block in draft.blocks:
             if block.kind == "heading" and draft.kind == "part":
                 block.kind = "part_title"
-    plain = [d for d in drafts if not d.title]
-    for draft in plain:
-        if draft.kind == "chapter" and len([d for d in drafts if d.kind == "chapter"]) == 1:
-            draft.title = title or fallback_title
-        else:
-            draft.title = {
-                "front_matter": "Front matter",
-                "back_matter": "Back matter",
-                "notes": "Notes",
-            }.get(draft.kind, "") or (
-                title
-                if draft.kind == "chapter" and len(drafts) == 1
-                else f"Chapter {1 + [d for d in drafts if d.kind == draft.kind].index(draft)}"
-            )
+    first_listed = next((n for n, d in enumerate(drafts) if d.listed), 0)
+    for number, draft in enumerate(drafts):
+        if draft.title:
+            continue
+        named = {"front_matter": "Front matter", "back_matter": "Back matter", "notes": "Notes"}.get(
+            draft.kind, ""
+        )
+        alone = draft.kind == "chapter" and sum(d.kind == "chapter" for d in drafts) == 1
+        if not named and not alone and not draft.listed and number < first_listed:
+            named = "Opening"
+        draft.title = named or ((title or fallback_title) if alone else "") or f"Chapter {number + 1}"
     for draft in drafts:
         chapters.append(
             ParsedChapter(
@@ -763,6 +755,23 @@ def book_finish(
         left_out=tuple(gone),
         lexicon=tuple(dict.fromkeys([*lexicon, *(x for f in flows for x in f.lexicon)])),
     )
+
+
+_EXPECTED = frozenset({"note", "contents", "scene break", "frame of Project Gutenberg", "alternative text"})
+
+
+def _much_left_out(drafts: list[Draft]) -> list[str]:
+    """Warnings where much of the text of included chapters is of a sort that is not read."""
+    words: dict[str, int] = {}
+    for draft in drafts:
+        for block in draft.blocks if draft.included else ():
+            words[block.skip_reason] = words.get(block.skip_reason, 0) + words_in(block.text)
+    total = sum(words.values())
+    return [
+        f"{count / total:.0%} of the text is not read ({reason}); look whether that is right."
+        for reason, count in words.items()
+        if reason and reason not in _EXPECTED and count > 0.05 * total and count > 100
+    ]
 
 
 def _coverage(drafts: list[Draft], flows: list[Flow]) -> tuple[float, bool]:

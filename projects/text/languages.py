@@ -4,10 +4,12 @@ import re
 import unicodedata
 from functools import lru_cache
 
+from .wordlist import word_set
+
 CJK_LANGUAGES = frozenset({"ja", "zh", "ko", "yue", "wuu"})
 """Languages whose length is counted in characters, not in words."""
 
-UNSPACED_LANGUAGES = frozenset({"ja", "zh", "yue", "wuu", "th", "lo", "my", "km"})
+UNSPACED_LANGUAGES = word_set("""ja zh yue wuu th lo my km""")
 """Languages written without blanks between words."""
 
 _ISO3 = {

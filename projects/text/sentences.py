@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any, Protocol
 
 from .languages import language_base
+from .wordlist import word_set
 
 OPENERS = "“‘\"'«‹([{¿¡「『（〔［｛〈《【„‚〝"
 CLOSERS = "”’\"'»›)]}」』）〕］｝〉》】“‘〞〟"  # “ and ‘ close a quotation in German
@@ -22,220 +23,23 @@ _BLANK = " \t\n\r\u00a0\u2002\u2003\u2009\u200a\u202f\u3000\u2060\u200b"
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 _LEFT_TOKEN = re.compile(r"[^\s“”‘\"«»()\[\]{}—–…]+$")
 
-_SPEECH = frozenset(
-    [
-        "said",
-        "says",
-        "say",
-        "asked",
-        "asks",
-        "ask",
-        "cried",
-        "cries",
-        "replied",
-        "replies",
-        "answered",
-        "answers",
-        "whispered",
-        "shouted",
-        "exclaimed",
-        "muttered",
-        "murmured",
-        "called",
-        "returned",
-        "added",
-        "continued",
-        "remarked",
-        "observed",
-        "demanded",
-        "inquired",
-        "enquired",
-        "repeated",
-        "began",
-        "interrupted",
-        "growled",
-        "gasped",
-        "sighed",
-        "laughed",
-        "screamed",
-        "yelled",
-        "thought",
-        "wondered",
-        "snapped",
-        "told",
-        "went",
-        "put",
-        "spoke",
-        "declared",
-        "responded",
-        "retorted",
-        "stammered",
-        "suggested",
-        "agreed",
-        "protested",
-        "insisted",
-        "breathed",
-        "groaned",
-        "roared",
-        "sobbed",
-        "hissed",
-        "ejaculated",
-        "interposed",
-        "rejoined",
-        "queried",
-        "bellowed",
-        "barked",
-        "mumbled",
-        "pleaded",
-    ]
+_SPEECH = word_set(
+    """said says say asked asks ask cried cries replied replies answered answers whispered shouted exclaimed muttered
+    murmured called returned added continued remarked observed demanded inquired enquired repeated began
+    interrupted growled gasped sighed laughed screamed yelled thought wondered snapped told went put spoke
+    declared responded retorted stammered suggested agreed protested insisted breathed groaned roared sobbed
+    hissed ejaculated interposed rejoined queried bellowed barked mumbled pleaded"""
 )
 
-_STARTERS_EN = frozenset(
-    [
-        "the",
-        "a",
-        "an",
-        "he",
-        "she",
-        "it",
-        "they",
-        "we",
-        "you",
-        "i",
-        "this",
-        "that",
-        "these",
-        "those",
-        "there",
-        "here",
-        "then",
-        "when",
-        "where",
-        "what",
-        "who",
-        "why",
-        "how",
-        "his",
-        "her",
-        "its",
-        "their",
-        "our",
-        "my",
-        "your",
-        "but",
-        "and",
-        "so",
-        "or",
-        "nor",
-        "yet",
-        "if",
-        "in",
-        "on",
-        "at",
-        "by",
-        "for",
-        "from",
-        "with",
-        "without",
-        "after",
-        "before",
-        "as",
-        "while",
-        "although",
-        "though",
-        "because",
-        "since",
-        "until",
-        "now",
-        "never",
-        "no",
-        "not",
-        "yes",
-        "some",
-        "every",
-        "everyone",
-        "everybody",
-        "everything",
-        "someone",
-        "somebody",
-        "something",
-        "nobody",
-        "nothing",
-        "none",
-        "all",
-        "both",
-        "each",
-        "many",
-        "most",
-        "more",
-        "much",
-        "few",
-        "such",
-        "another",
-        "other",
-        "only",
-        "even",
-        "just",
-        "still",
-        "once",
-        "perhaps",
-        "maybe",
-        "however",
-        "moreover",
-        "meanwhile",
-        "later",
-        "soon",
-        "suddenly",
-        "finally",
-        "again",
-        "two",
-        "three",
-        "one",
-        "first",
-        "next",
-        "last",
-        "let",
-        "do",
-        "did",
-        "does",
-        "is",
-        "are",
-        "was",
-        "were",
-        "can",
-        "could",
-        "will",
-        "would",
-        "shall",
-        "should",
-        "may",
-        "might",
-        "must",
-        "have",
-        "has",
-        "had",
-        "which",
-        "whose",
-        "whom",
-        "nevertheless",
-        "therefore",
-        "thus",
-        "indeed",
-        "to",
-        "up",
-        "down",
-        "out",
-        "over",
-        "under",
-        "oh",
-        "ah",
-        "well",
-    ]
+_STARTERS_EN = word_set(
+    """the a an he she it they we you i this that these those there here then when where what who why how his her its
+    their our my your but and so or nor yet if in on at by for from with without after before as while although
+    though because since until now never no not yes some every everyone everybody everything someone somebody
+    something nobody nothing none all both each many most more much few such another other only even just still
+    once perhaps maybe however moreover meanwhile later soon suddenly finally again two three one first next last
+    let do did does is are was were can could will would shall should may might must have has had which whose whom
+    nevertheless therefore thus indeed to up down out over under oh ah well"""
 )
-
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
 
 
 @dataclass(frozen=True)
@@ -256,16 +60,16 @@ class Abbreviations:
 
 
 _ENGLISH = Abbreviations(
-    before_name=_words(
+    before_name=word_set(
         "mr mrs ms messrs dr prof rev revd hon st ste mt ft capt cpt lt col gen maj sgt cpl pvt adm cmdr gov sen"
         " rep pres supt insp det mme mlle sra fr bro msgr mgr esq. hr"
     )
-    | _words("lieut sergt brig comdr commr atty dir ald fig figs mons"),
-    before_number=_words(
+    | word_set("lieut sergt brig comdr commr atty dir ald fig figs mons"),
+    before_number=word_set(
         "no nos p pp fig figs vol vols ch chap chaps sec art par ver v vv l ll ed eds nr pt pts"
     ),
-    inside=_words("vs viz cf e.g i.e eg ie ca approx al ibid op cit resp c.f seq"),
-    either=_words(
+    inside=word_set("vs viz cf e.g i.e eg ie ca approx al ibid op cit resp c.f seq"),
+    either=word_set(
         "etc inc ltd co corp bros jr sr esq a.m p.m am pm u.s u.k u.s.a u.n d.c ph.d m.d b.a m.a d.phil b.c a.d b.c.e"
         " c.e r.i.p n.b p.s jan feb mar apr jun jul aug sep sept oct nov dec mon tue tues wed thu thur thurs fri"
         " sat sun ave blvd rd ln hwy dept univ assn est min mins sec secs hr hrs lb lbs oz ft in yd yds mi cm mm"
@@ -274,96 +78,96 @@ _ENGLISH = Abbreviations(
     starters=_STARTERS_EN,
 )
 _GERMAN = Abbreviations(
-    before_name=_words("hr fr frl dr prof st mag ing dipl hl sr frhr med jur phil rer"),
-    before_number=_words("nr s bd art abs kap abb tab str z"),
-    inside=_words(
+    before_name=word_set("hr fr frl dr prof st mag ing dipl hl sr frhr med jur phil rer"),
+    before_number=word_set("nr s bd art abs kap abb tab str z"),
+    inside=word_set(
         "z.b bzw d.h u.a o.ä u.ä z.t i.d.r vgl ca sog evtl ggf bspw inkl exkl zzgl m.e s.o s.u v.a a.d i.e z.zt"
         " geb gest z d u o i v a"
     ),
-    either=_words("usw usf etc uvm n.chr v.chr chr u.s.w jh jhd min std"),
-    starters=_words(
+    either=word_set("usw usf etc uvm n.chr v.chr chr u.s.w jh jhd min std"),
+    starters=word_set(
         "der die das ein eine er sie es wir ihr ich man dann da so als wenn und aber doch nun nur dort hier"
         " dieser diese dieses seine ihre in im am auf bei mit nach von vor zu für was wer wie wo warum"
         " niemand jemand alle viele keiner keine noch schon heute morgen später endlich plötzlich danach"
     ),
-    months=_words(
+    months=word_set(
         "januar jänner februar märz april mai juni juli august september oktober november dezember jahrhundert"
     ),
     ordinal_stop=True,
 )
 _FRENCH = Abbreviations(
-    before_name=_words("m mm mme mmes mlle mlles dr pr me mgr st ste cdt cne gal col sr"),
-    before_number=_words("p pp n no vol chap art fig t"),
-    inside=_words("cf env ex p.ex c.-à-d c.à.d i.e av apr"),
-    either=_words("etc j.-c s.a r.s.v.p"),
-    starters=_words(
+    before_name=word_set("m mm mme mmes mlle mlles dr pr me mgr st ste cdt cne gal col sr"),
+    before_number=word_set("p pp n no vol chap art fig t"),
+    inside=word_set("cf env ex p.ex c.-à-d c.à.d i.e av apr"),
+    either=word_set("etc j.-c s.a r.s.v.p"),
+    starters=word_set(
         "le la les un une des il elle ils elles on je tu nous vous ce cette ces cela mais et ou donc puis alors"
         " quand comme dans à au aux en sur sous pour par avec sans qui que quoi où pourquoi son sa ses leur"
         " personne rien tout tous"
     ),
 )
 _SPANISH = Abbreviations(
-    before_name=_words("sr sra srta sres dr dra d dña prof lic ing gral cap cnel sto sta fr mons"),
-    before_number=_words("p pp pág págs núm no n vol cap art fig tel"),
-    inside=_words("p.ej ej cf aprox e.g i.e"),
-    either=_words("etc ud uds vd vds ee.uu s.a a.m p.m d.c a.c avda"),
-    starters=_words(
+    before_name=word_set("sr sra srta sres dr dra d dña prof lic ing gral cap cnel sto sta fr mons"),
+    before_number=word_set("p pp pág págs núm no n vol cap art fig tel"),
+    inside=word_set("p.ej ej cf aprox e.g i.e"),
+    either=word_set("etc ud uds vd vds ee.uu s.a a.m p.m d.c a.c avda"),
+    starters=word_set(
         "el la los las un una unos unas él ella ellos yo tú nosotros y pero o que cuando como si en de por para"
         " con sin su sus mi este esta ese esa esto eso no nadie nada todo todos luego después entonces ahora"
     ),
 )
 _ITALIAN = Abbreviations(
-    before_name=_words(
+    before_name=word_set(
         "sig sig.ra sigg dott dott.ssa prof prof.ssa ing avv geom on rev don s ss mons gen col cap"
     ),
-    before_number=_words("p pp pag pagg n nr vol cap art fig tel"),
-    inside=_words("cfr es p.es ecc. ca i.e"),
-    either=_words("ecc etc a.c d.c s.p.a s.r.l"),
-    starters=_words(
+    before_number=word_set("p pp pag pagg n nr vol cap art fig tel"),
+    inside=word_set("cfr es p.es ecc. ca i.e"),
+    either=word_set("ecc etc a.c d.c s.p.a s.r.l"),
+    starters=word_set(
         "il lo la i gli le un uno una egli lui lei essi io tu noi voi e ma o che quando come se in di a da per"
         " con su non nessuno niente tutto tutti poi dopo allora ora questo questa quello quella"
     ),
 )
 _PORTUGUESE = Abbreviations(
-    before_name=_words("sr sra srta srs dr dra d prof profa eng exmo exma pe fr gen cel cap sto sta"),
-    before_number=_words("p pp pág págs n nº núm vol cap art fig tel"),
-    inside=_words("p.ex ex cf aprox i.e"),
-    either=_words("etc ltda cia s.a a.c d.c v.exa av"),
-    starters=_words(
+    before_name=word_set("sr sra srta srs dr dra d prof profa eng exmo exma pe fr gen cel cap sto sta"),
+    before_number=word_set("p pp pág págs n nº núm vol cap art fig tel"),
+    inside=word_set("p.ex ex cf aprox i.e"),
+    either=word_set("etc ltda cia s.a a.c d.c v.exa av"),
+    starters=word_set(
         "o a os as um uma ele ela eles elas eu tu nós você e mas ou que quando como se em de por para com sem"
         " seu sua meu não ninguém nada tudo todos depois então agora este esta esse essa isto isso"
     ),
 )
 _RUSSIAN = Abbreviations(
-    before_name=_words("г гг гр д-р проф акад св им ул пл пр д кв гл тов г-н г-жа ген полк"),
-    before_number=_words("с стр т тт гл рис табл п ст № см"),
-    inside=_words("т.е т.к т.н т.о напр ср см т"),
-    either=_words("т.д т.п др пр г гг в вв н.э руб коп тыс млн млрд"),
-    starters=_words(
+    before_name=word_set("г гг гр д-р проф акад св им ул пл пр д кв гл тов г-н г-жа ген полк"),
+    before_number=word_set("с стр т тт гл рис табл п ст № см"),
+    inside=word_set("т.е т.к т.н т.о напр ср см т"),
+    either=word_set("т.д т.п др пр г гг в вв н.э руб коп тыс млн млрд"),
+    starters=word_set(
         "он она оно они я ты мы вы это этот эта эти тот та те и а но или что когда как если в на с к по за от"
         " до из у о не ни никто ничто все всё потом затем тогда теперь там здесь так"
     ),
 )
 _POLISH = Abbreviations(
-    before_name=_words("p pp dr prof inż mgr św ks gen płk por hr im ul al pl r"),
-    before_number=_words("s str t nr rys tab art ust pkt"),
-    inside=_words("np tj tzn tzw m.in ok por zob wg ds"),
-    either=_words("itd itp etc r w n.e p.n.e godz zł gr"),
-    starters=_words(
+    before_name=word_set("p pp dr prof inż mgr św ks gen płk por hr im ul al pl r"),
+    before_number=word_set("s str t nr rys tab art ust pkt"),
+    inside=word_set("np tj tzn tzw m.in ok por zob wg ds"),
+    either=word_set("itd itp etc r w n.e p.n.e godz zł gr"),
+    starters=word_set(
         "on ona ono oni one ja ty my wy to ten ta te i a ale lub że kiedy gdy jak jeśli w na z do po za od nie"
         " nikt nic wszyscy wszystko potem wtedy teraz tam tu tak"
     ),
 )
 _CZECH = Abbreviations(
-    before_name=_words("p pan pí sl dr mudr judr phdr ing mgr bc prof doc sv gen plk kpt ul nám"),
-    before_number=_words("s str č čís obr tab kap sv tel"),
-    inside=_words("např tj tzv tzn resp cca srov viz mj popř"),
-    either=_words("atd apod aj etc r n.l př.n.l stol hod kč"),
-    starters=_words(
+    before_name=word_set("p pan pí sl dr mudr judr phdr ing mgr bc prof doc sv gen plk kpt ul nám"),
+    before_number=word_set("s str č čís obr tab kap sv tel"),
+    inside=word_set("např tj tzv tzn resp cca srov viz mj popř"),
+    either=word_set("atd apod aj etc r n.l př.n.l stol hod kč"),
+    starters=word_set(
         "on ona ono oni já ty my vy to ten ta ti a ale nebo že když jak jestli v na z do po za od s k o ne nikdo"
         " nic všichni všechno potom pak teď tam tady tak"
     ),
-    months=_words(
+    months=word_set(
         "ledna února března dubna května června července srpna září října listopadu prosince století"
     ),
     ordinal_stop=True,
@@ -424,33 +228,7 @@ class PysbdSplitter:
         return [end for end in ends if text[end:].strip()]
 
 
-PYSBD_LANGUAGES = frozenset(
-    [
-        "am",
-        "ar",
-        "bg",
-        "da",
-        "de",
-        "el",
-        "en",
-        "es",
-        "fa",
-        "fr",
-        "hi",
-        "hy",
-        "it",
-        "ja",
-        "kk",
-        "mr",
-        "my",
-        "nl",
-        "pl",
-        "ru",
-        "sk",
-        "ur",
-        "zh",
-    ],
-)
+PYSBD_LANGUAGES = word_set("""am ar bg da de el en es fa fr hi hy it ja kk mr my nl pl ru sk ur zh""")
 
 
 @lru_cache(maxsize=16)

@@ -201,9 +201,12 @@ def test_notes_and_their_marks_are_kept_but_not_read():
 
 def test_powers_and_ordinals_are_no_note_marks():
     file = epub_make(
-        {"a.xhtml": "<h1>A</h1><p>It held 10<sup>3</sup> cm<sup>2</sup> on the 5<sup>th</sup>.</p>"}
+        {"a.xhtml": "<h1>A</h1><p>It held 10<sup>6</sup> of 5 cm<sup>2</sup> on the 5<sup>th</sup>.</p>"}
     )
-    assert parse(file).chapters[0].blocks[1].spans == ()
+    report = book_report(parse(file))
+    (segment,) = report["chapters"][0]["blocks"][1]["segments"]
+    assert segment["text"] == "It held 106 of 5 cm2 on the 5th."
+    assert segment["spoken"] == "It held ten to the power of six of five centimetres squared on the fifth."
 
 
 def test_page_numbers_leave_words_whole_and_stay_with_the_block():
@@ -502,3 +505,14 @@ def test_folder_zipped_along_is_seen_through():
     with zipfile.ZipFile(inner) as archive:
         entries = {f"My Book/{name}": archive.read(name) for name in archive.namelist()}
     assert told(parse(zip_make(entries))) == [("A", ["One."])]
+
+
+def test_text_that_calls_itself_a_page_mark_is_not_lost():
+    body = '<h1>A</h1><section epub:type="pagebreak"><p>All of this is text.</p></section><p>So is <span class="folio">Hamlet</span> here.</p>'
+    assert told(parse(epub_make({"a.xhtml": body})))[0][1] == ["All of this is text.", "So is Hamlet here."]
+
+
+def test_much_that_is_not_read_is_said():
+    rows = "".join(f"<tr><td>word {n}</td><td>number {n}</td></tr>" for n in range(60))
+    book = parse(epub_make({"a.xhtml": f"<h1>A</h1><p>One or two words of text.</p><table>{rows}</table>"}))
+    assert any("not read (table)" in w for w in book.warnings)

@@ -407,3 +407,10 @@ def test_foreign_files_are_refused(head, name):
     with pytest.raises(ImportRefused) as caught:
         book_parse(io.BytesIO(head + b"\0" * 100), name)
     assert caught.value.code == "unsupported_format"
+
+
+def test_control_characters_and_lone_surrogates_never_get_in():
+    book = book_parse(io.BytesIO(rb"{\rtf1\ansi One\'00two \u-10179?\u0?three.\par}"), "a.rtf")
+    text(b"One\0two\x07three. And more of it here.").title.encode()
+    str(book).encode()
+    assert "\0" not in str([b.text for c in book.chapters for b in c.blocks])
