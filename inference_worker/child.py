@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import queue
+import signal
 import sys
 import threading
 import time
@@ -147,6 +148,7 @@ class Child:
 
     def _speak(self, head: dict[str, Any], rate_hz: int) -> None:
         number = head["batch"]
+        self.cancelled = {n for n in self.cancelled if n >= number}  # those that came too late
         batch = [Utterance(**item) for item in head["items"]]
         start = time.perf_counter()
         try:
@@ -185,7 +187,6 @@ class Child:
         done = {"op": "done", "batch": number, "results": results, "seconds": seconds}
         done["memory"] = self.engine.memory_bytes()
         self.send(done, b"".join(blobs))
-        self.cancelled.discard(number)
 
 
 def to_pcm(samples: np.ndarray) -> bytes:
@@ -196,6 +197,9 @@ def to_pcm(samples: np.ndarray) -> bytes:
 def main() -> None:
     """Entry: one argument, the replica's settings as JSON."""
     settings = json.loads(sys.argv[1])
+    # Ctrl-C and a service manager's SIGTERM reach the whole group: the server drains first, then closes our pipe.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     stdin = os.fdopen(os.dup(0), "rb")
     stdout = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever a library prints goes to the log, not between the messages

@@ -634,7 +634,7 @@ class Registry:
         """Begin a model from the command line (no store entry). Returns at once; it loads in the background."""
         model = self.models.setdefault(name, Model(name))
         version = self._version(name, spec, "", "")
-        key = "" if "" not in model.versions else f"local-{len(model.versions)}"
+        key = "builtin" if "builtin" not in model.versions else f"builtin-{len(model.versions)}"
         model.versions[key] = version
         model.default = model.default or key
         version.scale(workers)

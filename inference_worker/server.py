@@ -271,11 +271,15 @@ class Doors:
 
     async def models(self, request: Request) -> Response:
         """GET /v1/models"""
-        return JSONResponse({"object": "list", "data": [model_item(v) for v in self._listed()]})
+        return JSONResponse({"object": "list", "data": [self._item(v) for v in self._listed()]})
 
     async def model(self, request: Request) -> Response:
         """GET /v1/models/{model}"""
-        return JSONResponse(model_item(self.service.registry.find(request.path_params["model"])))
+        return JSONResponse(self._item(self.service.registry.find(request.path_params["model"])))
+
+    def _item(self, version: Version) -> dict[str, Any]:
+        model = self.service.registry.models.get(version.name)
+        return {**model_item(version), "default": model is not None and model.default_version() is version}
 
     def _listed(self) -> list[Version]:
         return [v for v in self.service.registry.all() if not v.closed]
@@ -320,8 +324,9 @@ class Doors:
     # --- health -------------------------------------------------------------------------------------------
 
     async def ping(self, request: Request) -> Response:
-        """GET /ping: as TorchServe's, but healthy only when the default models can speak."""
-        healthy = self.service.registry.ready
+        """GET /ping: as TorchServe's, but healthy only when every default model can speak (also when there is none)."""
+        registry = self.service.registry
+        healthy = registry.ready or not registry.models
         return JSONResponse({"status": "Healthy" if healthy else "Unhealthy"}, 200 if healthy else 503)
 
     async def live(self, request: Request) -> Response:

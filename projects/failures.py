@@ -81,6 +81,20 @@ FAILURES: dict[str, Words] = {
     # exporting
     "nothing_to_export": Words(_("No chapter has any sound yet."), _("Make a chapter first.")),
     "clip_unusable": Words(_("A take cannot be read."), _("Make its sentence again, then export.")),
+    "disk_full": Words(
+        _("The worker's disk is full."), _("Free some space; then try again, finished chapters are kept.")
+    ),
+    "storage_away": Words(
+        _("The storage did not answer as it should."),
+        _("Check it; then try again, finished chapters are kept."),
+    ),
+    "original_not_epub3": Words(
+        _("The original is an EPUB 2, which knows no read-aloud."),
+        _("Choose EPUB 3: the studio then makes one of its own."),
+    ),
+    "text_not_found": Words(
+        _("No line of this book was found in the original EPUB."), _("Choose EPUB 3 instead.")
+    ),
 }
 
 

@@ -6,7 +6,8 @@ an outage costs none. Leases live in database time: `lease_until` is written and
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -66,24 +67,102 @@ def in_seconds(seconds: float) -> Any:
     return Now() + timedelta(seconds=seconds)
 
 
+# Every change of state leaves an event in the transaction that makes it: the history a checker reads.
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """One change of state of one row of background work. Sources and targets are WorkState values; "" = not there yet."""
+
+    kind: str  # the model, as "synthesis.segmentjob"
+    work: int
+    source: str
+    to: str
+    dispatch_no: int
+    attempts: int  # after the change
+    actor: str  # who did it: user, dispatch, worker, results, upkeep, boot
+    reason: str = ""  # machine word, where there is one
+
+
+_recorders: list[Callable[[Sequence[Moved]], None]] = []
+
+
+def on_work_moved(recorder: Callable[[Sequence[Moved]], None]) -> None:
+    """Register a function that stores changes of state; called inside the transaction that made them."""
+    if recorder not in _recorders:
+        _recorders.append(recorder)
+
+
+def work_moved(moves: Sequence[Moved]) -> None:
+    """Append events. Call it in the transaction of the change."""
+    if moves:
+        for recorder in _recorders:
+            recorder(moves)
+
+
+def kind_of(model: type[models.Model]) -> str:
+    """The name of a kind of work in its events."""
+    return model._meta.label_lower
+
+
+def work_created(row: Work, actor: str = "user") -> None:
+    """Append the event of a new row. Call it in the transaction that made it."""
+    work_moved([Moved(kind_of(type(row)), row.pk, "", row.state, row.dispatch_no, row.attempts, actor)])
+
+
+@transaction.atomic
 def work_lease(model: type[models.Model], pk: int, *, dispatch_no: int, seconds: float) -> bool:
     """Hand out one row; False if it moved on. `dispatch_no` is the one the caller saw."""
-    return bool(
-        model.objects.filter(pk=pk, state=WorkState.WAITING, dispatch_no=dispatch_no).update(  # type: ignore[attr-defined]
-            state=WorkState.LEASED, dispatch_no=F("dispatch_no") + 1, lease_until=in_seconds(seconds)
-        )
+    leased = model.objects.filter(pk=pk, state=WorkState.WAITING, dispatch_no=dispatch_no).update(  # type: ignore[attr-defined]
+        state=WorkState.LEASED, dispatch_no=F("dispatch_no") + 1, lease_until=in_seconds(seconds)
     )
+    if leased:
+        attempts = model.objects.values_list("attempts", flat=True).get(pk=pk)  # type: ignore[attr-defined]
+        work_moved(
+            [
+                Moved(
+                    kind_of(model),
+                    pk,
+                    WorkState.WAITING,
+                    WorkState.LEASED,
+                    dispatch_no + 1,
+                    attempts,
+                    "dispatch",
+                )
+            ]
+        )
+    return bool(leased)
 
 
-def work_move(model: type[models.Model], pk: int, *, dispatch_no: int, **changes: Any) -> bool:
+@transaction.atomic
+def work_move(
+    model: type[models.Model], pk: int, *, dispatch_no: int, actor: str = "worker", **changes: Any
+) -> bool:
     """Change a leased row if this dispatch still holds it; False if it moved on (old news)."""
     guard = {"pk": pk, "state": WorkState.LEASED, "dispatch_no": dispatch_no}
-    return bool(model.objects.filter(**guard).update(**changes))  # type: ignore[attr-defined]
+    moved = model.objects.filter(**guard).update(**changes)  # type: ignore[attr-defined]
+    if moved and "state" in changes:
+        attempts = model.objects.values_list("attempts", flat=True).get(pk=pk)  # type: ignore[attr-defined]
+        reason = changes.get("failure_code", "")
+        work_moved(
+            [
+                Moved(
+                    kind_of(model),
+                    pk,
+                    WorkState.LEASED,
+                    changes["state"],
+                    dispatch_no,
+                    attempts,
+                    actor,
+                    reason,
+                )
+            ]
+        )
+    return bool(moved)
 
 
+@transaction.atomic
 def work_retry(row: Work) -> bool:
     """Let failed work wait for a worker again, with a fresh budget; False if it is not failed (any more)."""
-    return bool(
+    again = (
         type(row)
         .objects.filter(pk=row.pk, state=WorkState.FAILED)  # type: ignore[attr-defined]
         .update(
@@ -95,6 +174,12 @@ def work_retry(row: Work) -> bool:
             finished_at=None,
         )
     )
+    if again:
+        dispatch_no = type(row).objects.values_list("dispatch_no", flat=True).get(pk=row.pk)  # type: ignore[attr-defined]
+        work_moved(
+            [Moved(kind_of(type(row)), row.pk, WorkState.FAILED, WorkState.WAITING, dispatch_no, 0, "user")]
+        )
+    return bool(again)
 
 
 # Rooms above register how their kinds of work are handed out; rooms below only announce that there is some.

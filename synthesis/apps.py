@@ -10,9 +10,11 @@ class SynthesisConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from projects.work import on_work_added
+        from projects.work import on_work_added, on_work_moved
+        from synthesis.services.history import events_append
         from synthesis.services.production import production_wake
         from synthesis.web import panels
 
         on_work_added(production_wake)
+        on_work_moved(events_append)
         panels.hang()

@@ -21,13 +21,12 @@ from django.db.models.functions import Now
 from filelock import FileLock, Timeout
 
 from projects.models import ManuscriptImport
-from projects.work import WorkState
+from projects.work import WorkState, work_move
 from synthesis.actors.doors import doors_open
 from synthesis.models import Export, SegmentJob
-from synthesis.services.dispatching import broker_get, broker_set
+from synthesis.services.dispatching import broker_get, broker_set, speaking_config
 from synthesis.services.upkeep import upkeep_loop
 from synthesis.speaking.actor import door_open
-from synthesis.speaking.config import SpeakingConfig
 
 log = logging.getLogger(__name__)
 
@@ -154,9 +153,12 @@ class InferenceChild:
 
 def leases_end() -> None:
     """On start: nobody holds what the previous boot had leased, since its conveyor died with it. Costs no attempt."""
-    SegmentJob.objects.filter(state=WorkState.LEASED).update(lease_until=Now())
+    SegmentJob.objects.filter(state=WorkState.LEASED).update(lease_until=Now(), published=False)
     for model in (ManuscriptImport, Export):
-        model.objects.filter(state=WorkState.LEASED).update(state=WorkState.WAITING, lease_until=None)  # type: ignore[attr-defined]
+        for pk, dispatch_no in model.objects.filter(state=WorkState.LEASED).values_list("pk", "dispatch_no"):  # type: ignore[attr-defined]
+            work_move(
+                model, pk, dispatch_no=dispatch_no, actor="boot", state=WorkState.WAITING, lease_until=None
+            )
 
 
 class EmbeddedRoles:
@@ -227,18 +229,3 @@ class EmbeddedRoles:
         self.workers = []
         if self.lock:
             self.lock.release()
-
-
-def speaking_config() -> SpeakingConfig:
-    """The synthesis worker's configuration from the studio's settings."""
-    return SpeakingConfig(
-        pools={pool: tuple(addresses) for pool, addresses in settings.INFERENCE_POOLS.items()},
-        broker_url=settings.BROKER_URL,
-        objects_dir=str(settings.OBJECTS_DIR),
-        s3_bucket=settings.S3_BUCKET,
-        s3_endpoint_url=settings.S3_ENDPOINT_URL,
-        s3_access_key=settings.S3_ACCESS_KEY,
-        s3_secret_key=settings.S3_SECRET_KEY,
-        s3_region=settings.S3_REGION,
-        inference_timeout_s=settings.INFERENCE_TIMEOUT_S,
-    )

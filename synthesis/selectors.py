@@ -1,4 +1,4 @@
-"""Page-shaped reads on conversions and exports."""
+"""Page-shaped reads on conversions."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from django.utils.formats import time_format
 from django.utils.translation import gettext as _
 
 from projects.failures import failure_words
-from projects.models import Project, Segment, Take, Voice
+from projects.models import Project, Take, Voice
 from projects.work import OPEN_STATES, WorkState
-from synthesis.models import Conversion, Export, Pool, SegmentJob
+from synthesis.models import Conversion, Pool, SegmentJob
 
 SHOWN_AFTER_END = timedelta(hours=1)  # a finished conversion says so long what happened
 LEAST_DONE = 3  # sentences made before a time left is named
@@ -141,39 +141,3 @@ def compute_s(voice: Voice | None, audio_ms: int) -> float | None:
         took += inference_ms
         made += samples * 1000 / rate_hz
     return audio_ms * took / made / 1000 if made else None
-
-
-class ExportRow:
-    """An export as its template sees it."""
-
-    def __init__(self, export: Export, changed_at: Any) -> None:
-        self.export = export
-        self.failure, self.remedy = (
-            failure_words(export.failure_code, export.failure_detail) if export.failure_code else ("", "")
-        )
-        self.outdated = bool(
-            export.state == WorkState.DONE
-            and changed_at
-            and export.finished_at
-            and changed_at > export.finished_at
-        )
-        self.outdated_why = _("sentences changed since") if self.outdated else ""
-        self.missing = sum(item["sentences"] for item in export.report.get("missing", []))
-        # grows with every change that is pushed
-        self.version = (
-            export.dispatch_no * 10_000 + round(export.progress * 1000) + (5_000 if not export.is_open else 0)
-        )
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.export, name)
-
-
-def exports_of(project: Project) -> list[ExportRow]:
-    """A book's deliverables, newest first, each with whether it is out of date."""
-    changed = (
-        Segment.objects.filter(document__project=project)
-        .exclude(chosen_take=None)
-        .aggregate(at=Max("changed_at"))
-    )
-    rows = project.exports.select_related("requested_by").order_by("-revision")[:100]
-    return [ExportRow(row, changed["at"]) for row in rows]

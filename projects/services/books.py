@@ -14,7 +14,7 @@ from accounts.models import User
 from accounts.roles import Role
 from projects.importers.base import ParsedBlock, ParsedBook, ParsedChapter
 from projects.models import Block, Document, Membership, Project, Segment, Voice
-from projects.ordering import keys_spread
+from projects.ordering import key_between, keys_spread
 from projects.recipe import recipe, spoken_digest
 from projects.services.recipes import voicing
 from projects.text.estimate import estimated_ms, words_count
@@ -76,7 +76,18 @@ def project_create(book: ParsedBook, *, owner: User, voice: Voice | None, langua
     return project
 
 
-def _chapter_create(project: Project, chapter: ParsedChapter, order_key: str, defaults: _Defaults) -> None:
+@transaction.atomic
+def chapter_add(project: Project, chapter: ParsedChapter, *, at_start: bool) -> Document:
+    """Put one more chapter in front of all others, or behind them. Raises TextLost."""
+    Project.objects.select_for_update().get(pk=project.pk)  # one order key at a time
+    keys = project.documents.order_by("order_key").values_list("order_key", flat=True)
+    key = key_between(None, keys.first()) if at_start else key_between(keys.last(), None)
+    return _chapter_create(project, chapter, key, _Defaults(project.language, project.voice))
+
+
+def _chapter_create(
+    project: Project, chapter: ParsedChapter, order_key: str, defaults: _Defaults
+) -> Document:
     document = Document.objects.create(
         project=project,
         order_key=order_key,
@@ -106,9 +117,12 @@ def _chapter_create(project: Project, chapter: ParsedChapter, order_key: str, de
     )
     segments: list[Segment] = []
     for place, (row, block) in enumerate(zip(blocks, chapter.blocks, strict=True)):
-        following = chapter.blocks[place + 1] if place + 1 < len(chapter.blocks) else None
+        # what is heard next decides the pause: a note that is not read must not stretch it, a scene break must
+        heard = (b for b in chapter.blocks[place + 1 :] if b.kind == "scene_break" or not b.skip_reason)
+        following = next(heard, None)
         segments += _segments_draft(document, row, block, following, defaults)
     Segment.objects.bulk_create(segments, batch_size=BATCH)
+    return document
 
 
 def _segments_draft(

@@ -21,7 +21,7 @@ from projects.importers import registry
 from projects.importers.base import ImportRefused
 from projects.models import ManuscriptImport, Project, Voice
 from projects.services.books import TextLost, project_create
-from projects.work import WorkState, work_added, work_retry
+from projects.work import WorkState, work_added, work_created, work_move, work_retry
 
 log = logging.getLogger(__name__)
 
@@ -78,6 +78,7 @@ def import_create(
         )
     with transaction.atomic():
         row.save()
+        work_created(row)
         notify.library_changed(user.public_id)
         work_added("imports")
     return row
@@ -108,10 +109,16 @@ def import_run(row: ManuscriptImport, dispatch_no: int) -> bool:
                 voice=row.voice or voice_default(language or "en"),
                 language=row.language,
             )
-            held.state, held.project, held.finished_at = WorkState.DONE, project, timezone.now()
-            held.warnings = list(book.warnings)
-            held.lease_until = None
-            held.save()
+            work_move(
+                ManuscriptImport,
+                row.pk,
+                dispatch_no=dispatch_no,
+                state=WorkState.DONE,
+                project=project,
+                finished_at=timezone.now(),
+                warnings=list(book.warnings),
+                lease_until=None,
+            )
             notify.library_changed(row.user.public_id)
     except TextLost as exc:
         log.error("import %s would lose text at %s", row.public_id, exc)
@@ -121,9 +128,10 @@ def import_run(row: ManuscriptImport, dispatch_no: int) -> bool:
 
 def _import_failed(row: ManuscriptImport, dispatch_no: int, code: str, detail: str) -> bool:
     with transaction.atomic():
-        changed = ManuscriptImport.objects.filter(
-            pk=row.pk, state=WorkState.LEASED, dispatch_no=dispatch_no
-        ).update(
+        changed = work_move(
+            ManuscriptImport,
+            row.pk,
+            dispatch_no=dispatch_no,
             state=WorkState.FAILED,
             failure_code=code,
             failure_detail=detail[:2000],
@@ -131,7 +139,7 @@ def _import_failed(row: ManuscriptImport, dispatch_no: int, code: str, detail: s
             lease_until=None,
         )
         notify.library_changed(row.user.public_id)
-    return bool(changed)
+    return changed
 
 
 @transaction.atomic

@@ -14,9 +14,9 @@ from django.http import Http404
 from django.template.loader import render_to_string
 from django.utils import translation
 
-from accounts.roles import Action
+from accounts.roles import Action, may
 from projects import selectors
-from projects.access import access_document, access_project, permitted
+from projects.access import access_document, access_project, role_in
 from projects.models import Document, Project
 from projects.notify import document_group, project_group, user_group
 from projects.web.fragments import stamp_html
@@ -25,6 +25,7 @@ from projects.web.views import library_context, meter_html, rows_html
 
 FRAME_S = 0.05  # changes within so many seconds are pushed together: at most 20 pushes a second and page
 ROWS = 200  # sentences in one message
+ON_CHAPTER = {"conversion", "finished"}  # of what may change in a book, what a chapter page shows
 ACCESS_S = 5.0  # how long a permission once seen is believed
 
 
@@ -157,9 +158,9 @@ class DocumentConsumer(PushConsumer):
                 )
             )
         tail = meter_html(document) if ids else ""
-        if whats:
-            may_edit = permitted(self.scope["user"], document.project, Action.CONVERT)
-            tail += "".join(panel_html(document.project, may_edit, what) for what in sorted(whats))
+        if whats & ON_CHAPTER:
+            role = role_in(self.scope["user"], document.project)
+            tail += "".join(panel_html(document.project, role, what) for what in sorted(whats & ON_CHAPTER))
         return [*found, tail + stamp_html(stamp)]
 
 
@@ -184,11 +185,11 @@ class ProjectConsumer(PushConsumer):
     def render(self) -> list[str]:
         whats, self.whats = self.whats, set()
         project = Project.objects.get(public_id=self.scope["url_route"]["kwargs"]["public_id"])
-        may_convert = permitted(self.scope["user"], project, Action.CONVERT)
+        role = role_in(self.scope["user"], project)
         # one kind of element per message: a parser that saw a <details> first would drop the table rows after it
-        messages = [panel_html(project, may_convert, what) for what in sorted(whats)]
-        if whats - {"exports"}:
-            may_edit = permitted(self.scope["user"], project, Action.CAST)
+        messages = [panel_html(project, role, what) for what in sorted(whats)]
+        if whats - {"exports", "check"}:
+            may_edit = may(role, Action.CAST)
             messages.append(
                 "".join(
                     render_to_string(

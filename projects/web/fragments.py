@@ -169,7 +169,16 @@ _memo_lock = Lock()
 
 def segment_html(row: SegmentRow, language: str) -> str:
     """A sentence's element, rendered once per (segment, version, number, locale)."""
-    key = (row.uuid, row.version, row.number, row.flags, row.take_count, row.pause_ms, get_language(), language)
+    key = (
+        row.uuid,
+        row.version,
+        row.number,
+        row.flags,
+        row.take_count,
+        row.pause_ms,
+        get_language(),
+        language,
+    )
     with _memo_lock:
         if key in _memo:
             _memo.move_to_end(key)

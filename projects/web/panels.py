@@ -7,8 +7,9 @@ from typing import Any
 
 from projects.models import Project
 
-Context = Callable[[Project, bool], dict[str, Any]]
-Html = Callable[[Project, bool, str], str]
+Role = str | None  # the viewer's in the book
+Context = Callable[[Project, Role], dict[str, Any]]
+Html = Callable[[Project, Role, str], str]
 
 _contexts: list[Context] = []
 _htmls: list[Html] = []
@@ -17,21 +18,21 @@ _htmls: list[Html] = []
 def panel_register(*, context: Context, html: Html) -> None:
     """Add names to the context of a book's pages, and HTML to what is pushed when something of the book changed.
 
-    Both get (project, may_edit); `html` also what changed: "conversion", "finished", "exports", "documents", "project".
+    Both get (project, role); `html` also what changed: "conversion", "finished", "exports", "documents", "project".
     """
     if context not in _contexts:
         _contexts.append(context)
         _htmls.append(html)
 
 
-def panel_context(project: Project, may_edit: bool) -> dict[str, Any]:
+def panel_context(project: Project, role: Role) -> dict[str, Any]:
     """What the rooms above add to a page."""
     found: dict[str, Any] = {}
     for context in _contexts:
-        found |= context(project, may_edit)
+        found |= context(project, role)
     return found
 
 
-def panel_html(project: Project, may_edit: bool, what: str) -> str:
+def panel_html(project: Project, role: Role, what: str) -> str:
     """What the rooms above push."""
-    return "".join(html(project, may_edit, what) for html in _htmls)
+    return "".join(html(project, role, what) for html in _htmls)

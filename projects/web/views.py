@@ -133,7 +133,7 @@ def project_context(user: Any, project: Project) -> dict[str, Any]:
         "may_edit": may(role, Action.EDIT),
         "may_cast": may(role, Action.CAST),
         "may_manage": may(role, Action.MANAGE),
-        **panel_context(project, may(role, Action.CONVERT)),
+        **panel_context(project, role),
     }
 
 
@@ -288,11 +288,10 @@ def document_rows(request: HttpRequest, public_id: UUID) -> HttpResponse:
     since = selectors.stamp_read(request.GET.get("since", ""))
     if since is not None:
         segments = segments.filter(changed_at__gte=since)
-    may_convert = permitted(request.user, found.project, Action.CONVERT)
     parts = [
         rows_html(found, segments),
         meter_html(found),
-        panel_html(found.project, may_convert, "conversion"),
+        panel_html(found.project, role_in(request.user, found.project), "conversion"),
     ]
     return HttpResponse("".join(parts) + stamp_html(stamp))
 

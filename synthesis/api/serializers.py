@@ -80,18 +80,106 @@ class ConversionQuerySerializer(serializers.Serializer):
 
 
 # --- exports -----------------------------------------------------------------------------------------------------------
+class PresetSerializer(serializers.Serializer):
+    """A deliverable that can be made of the book."""
+
+    preset = serializers.ChoiceField(choices=Export.Preset.choices, source="name")
+    label = serializers.CharField()  # type: ignore[assignment]
+    hint = serializers.CharField()
+    content_type = serializers.CharField(source="mime")
+    is_set = serializers.BooleanField(help_text="Several files, handed over as one ZIP.")
+    rules = serializers.CharField(
+        source="rules.name", default=None, allow_null=True, help_text="The delivery check it goes through."
+    )
+    disclosure = serializers.CharField(help_text="What is known about narration by a machine; verify.")
+
+
+class SampleSerializer(serializers.Serializer):
+    """Where the retail sample comes from; left out: the first minutes of chapter one."""
+
+    document = serializers.UUIDField(required=False)
+    minutes = serializers.IntegerField(required=False, min_value=1, max_value=5)
+
+
 class ExportStartSerializer(serializers.Serializer):
     """Which deliverable, and of which chapters: none named is the whole audiobook."""
 
     preset = serializers.ChoiceField(choices=Export.Preset.choices, default=Export.Preset.M4B.value)
     documents = serializers.ListField(child=serializers.UUIDField(), default=list, max_length=2_000)
+    since = serializers.IntegerField(
+        required=False,
+        min_value=1,
+        max_value=2**31 - 1,
+        help_text="Only the files that differ from this finished revision of the same preset (sets only).",
+    )
+    sample = SampleSerializer(required=False)
 
 
 class MissingSerializer(serializers.Serializer):
-    """A chapter that lacked sentences when the export was asked for."""
+    """A chapter that lacked sentences: when the export was asked for, and once it is done, when it was made."""
 
     chapter = serializers.CharField()
     sentences = serializers.IntegerField()
+
+
+class CheckSummarySerializer(serializers.Serializer):
+    """A delivery check in numbers: how many rules fail, warn and pass."""
+
+    rules = serializers.CharField()
+    label = serializers.CharField()  # type: ignore[assignment]
+    dated = serializers.CharField(help_text="When the rules were read at their source.")
+    fail = serializers.IntegerField()  # type: ignore[assignment]
+    warn = serializers.IntegerField()
+    passed = serializers.IntegerField(source="pass")
+
+
+class CheckRowSerializer(serializers.Serializer):
+    """One rule held against one file; an empty `file` is the set."""
+
+    file = serializers.CharField()
+    code = serializers.CharField()
+    label = serializers.CharField()  # type: ignore[assignment]
+    status = serializers.ChoiceField(
+        choices=[("pass", "pass"), ("warn", "warn"), ("fail", "fail")],
+    )
+    value = serializers.CharField()
+    wanted = serializers.CharField()
+    source = serializers.CharField()  # type: ignore[assignment]
+    dated = serializers.CharField()
+    fix = serializers.CharField(help_text="A word for what would help; empty where it passes.")
+
+
+class CheckSerializer(CheckSummarySerializer):
+    """A delivery check with every row, as stored with the revision."""
+
+    rows = CheckRowSerializer(many=True)
+
+
+class ChangesSerializer(serializers.Serializer):
+    """The files of a set against those of an earlier revision of the same preset."""
+
+    since = serializers.IntegerField()
+    new = serializers.ListField(child=serializers.CharField())
+    changed = serializers.ListField(child=serializers.CharField())
+    gone = serializers.ListField(child=serializers.CharField())
+    same = serializers.ListField(child=serializers.CharField())
+
+
+class LoudnessSerializer(serializers.Serializer):
+    """Gated loudness of the whole book as delivered, and how far the file furthest from it lies."""
+
+    lufs = serializers.FloatField()
+    spread_lu = serializers.FloatField()
+
+
+class DeliveredFileSerializer(serializers.Serializer):
+    """A file of a delivery."""
+
+    name = serializers.CharField()
+    title = serializers.CharField()
+    bytes = serializers.IntegerField()
+    duration_ms = serializers.IntegerField()
+    sha256 = serializers.CharField()
 
 
 class ExportSerializer(serializers.Serializer):
@@ -102,15 +190,35 @@ class ExportSerializer(serializers.Serializer):
     revision = serializers.IntegerField()
     preset = serializers.ChoiceField(choices=Export.Preset.choices)
     documents = serializers.ListField(child=serializers.UUIDField())
+    since = serializers.IntegerField(allow_null=True)
     state = serializers.ChoiceField(choices=WorkState.choices)
     progress = serializers.FloatField(help_text="0 to 1.")
+    eta_s = serializers.FloatField(allow_null=True, help_text="Seconds left, once enough was made to tell.")
     file_name = serializers.CharField()
     size_bytes = serializers.IntegerField()
     duration_ms = serializers.IntegerField()
     missing = serializers.ListField(child=MissingSerializer(), source="report.missing", default=list)
+    outdated = serializers.BooleanField(help_text="The book would come out otherwise now.")
+    outdated_why = serializers.CharField()
+    loudness = LoudnessSerializer(source="report.loudness", default=None, allow_null=True)
+    check = CheckSummarySerializer(source="report.check", default=None, allow_null=True)
+    changes = ChangesSerializer(source="report.changes", default=None, allow_null=True)
+    notes = serializers.ListField(child=serializers.CharField(), source="report.notes", default=list)
     failure = FailureField()
     download = serializers.HyperlinkedIdentityField(
         view_name="api:export-download", lookup_field="public_id", lookup_url_kwarg="export"
     )
     created_at = serializers.DateTimeField()
     finished_at = serializers.DateTimeField(allow_null=True)
+
+
+class ExportDetailSerializer(ExportSerializer):
+    """A deliverable with its files."""
+
+    files = serializers.ListField(child=DeliveredFileSerializer(), source="details.files", default=list)
+
+
+class CreditsSerializer(serializers.Serializer):
+    """The credits that were written, as chapters."""
+
+    documents = serializers.ListField(child=serializers.UUIDField())

@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import IntegrityError
-from django.db.models import QuerySet
+from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 from django.utils.translation import gettext as _
 from drf_spectacular.types import OpenApiTypes
@@ -29,6 +29,7 @@ from projects.api.views import answer, asked, checked, person
 from projects.models import Document, Project, Segment
 from synthesis.access import access_conversion, access_export
 from synthesis.models import Conversion, Export
+from synthesis.revisions import export_rows, exports_listed
 from synthesis.selectors import conversion_row
 from synthesis.services.conversions import (
     ConversionRefused,
@@ -40,7 +41,10 @@ from synthesis.services.conversions import (
     conversion_retry,
     conversion_start,
 )
-from synthesis.services.exports import ExportImpossible, export_create
+from synthesis.services.credits import CreditsImpossible, credits_write
+from synthesis.services.deliverables import deliverable, deliverables
+from synthesis.services.deliverychecks import check_csv
+from synthesis.services.exports import ExportImpossible, export_cancel, export_create, export_retry
 from synthesis.web.ranges import object_response
 
 from . import serializers as s
@@ -265,6 +269,7 @@ class AnyAccepted(BaseContentNegotiation):
         return renderers[0], renderers[0].media_type
 
 
+_EXPORT_TYPES = dict.fromkeys(made.mime.partition(";")[0] for made in deliverables())
 _LINK = OpenApiResponse(
     description="A signed link to the file, where the studio keeps its objects in a bucket."
 )
@@ -296,7 +301,7 @@ class ExportDownload(APIView):
 
     @extend_schema(
         responses={
-            (200, "audio/mp4"): OpenApiTypes.BINARY,
+            **{(200, mime): OpenApiTypes.BINARY for mime in _EXPORT_TYPES},
             **_RANGED,
             409: OpenApiResponse(description="It is not made yet."),
         }
@@ -307,11 +312,54 @@ class ExportDownload(APIView):
         if not found.file_key:
             raise Conflict("not_ready", _("This export is not made yet. Its state says how far it is."))
         return object_response(
-            request._request, found.file_key, content_type="audio/mp4", download_as=found.file_name
+            request._request,
+            found.file_key,
+            content_type=deliverable(found.preset).mime,
+            download_as=found.file_name,
         )
 
 
+class ExportCheckCsv(APIView):
+    """An export's delivery check for spreadsheets."""
+
+    content_negotiation_class = AnyAccepted
+
+    @extend_schema(
+        responses={
+            (200, "text/csv"): OpenApiTypes.STR,
+            409: OpenApiResponse(description="It has no check: not made yet, or a format without rules."),
+        }
+    )
+    def get(self, request: Request, export: UUID) -> HttpResponse:
+        """An export's delivery check as CSV: file, check, status, value, wanted, source, read."""
+        found = _checked_export(request, export)
+        return HttpResponse(check_csv(found.details.get("check", [])), content_type="text/csv; charset=utf-8")
+
+
 # --- exports -----------------------------------------------------------------------------------------------------------
+def _export_answer(export: Export, request: Request, **options: Any) -> Response:
+    fresh = Export.objects.select_related("project", "requested_by").get(pk=export.pk)
+    row = export_rows(fresh.project, [fresh])[0]
+    return answer(s.ExportDetailSerializer, row, request, **options)
+
+
+def _checked_export(request: Request, export: UUID) -> Export:
+    found = access_export(request.user, export)
+    if not found.report.get("check"):
+        raise Conflict("no_check", _("There is no delivery check: not made yet, or a format without rules."))
+    return found
+
+
+class PresetList(APIView):
+    """What can be made of a book."""
+
+    @extend_schema(responses=s.PresetSerializer(many=True))
+    def get(self, request: Request, project: UUID) -> Response:
+        """What can be made of a book, the usual first."""
+        found = access_project(request.user, project)
+        return Response(s.PresetSerializer(deliverables(found), many=True).data)
+
+
 class ExportList(generics.ListAPIView):
     """A book's deliverables, newest first."""
 
@@ -320,46 +368,130 @@ class ExportList(generics.ListAPIView):
     @extend_schema(responses=s.ExportSerializer(many=True))
     def get(self, request: Request, project: UUID) -> Response:
         """A book's deliverables, newest first."""
-        self.project = access_project(request.user, project)
-        return self.list(request)
-
-    def get_queryset(self) -> QuerySet[Export]:
-        return Export.objects.filter(project=self.project).select_related("project")
+        found = access_project(request.user, project)
+        page = self.paginate_queryset(exports_listed(found)) or []
+        rows = export_rows(found, page)
+        return self.get_paginated_response(
+            s.ExportSerializer(rows, many=True, context={"request": request}).data
+        )
 
     @extend_schema(
         request=s.ExportStartSerializer,
-        responses={202: s.ExportSerializer, 422: OpenApiResponse(description="Nothing has been made yet.")},
+        responses={
+            202: s.ExportDetailSerializer,
+            422: OpenApiResponse(
+                description="It cannot be made: `nothing_to_export`, `no_original`, `not_a_set`, `no_revision`."
+            ),
+        },
     )
     def post(self, request: Request, project: UUID) -> Response:
         """Ask for the next revision. An unfinished book is exported too: `missing` says what it lacks."""
         found = access_project(request.user, project, Action.EXPORT)
         data = checked(s.ExportStartSerializer, request)
-        wanted = set(data["documents"])
-        known = set(found.documents.filter(public_id__in=wanted).values_list("public_id", flat=True))
-        if unknown := wanted - known:
-            words = _("Not chapters of this book: %(ids)s.") % {
-                "ids": ", ".join(sorted(map(str, unknown))[:5])
-            }
-            raise ValidationError({"documents": [words]})
+        sample = dict(data.get("sample", {}))
+        _known(found, data["documents"], "documents")
+        if "document" in sample:
+            _known(found, [sample["document"]], "sample")
+            sample["document"] = str(sample["document"])
         try:
             export = export_create(
                 found,
                 person(request),
                 preset=data["preset"],
                 documents=[str(document) for document in data["documents"]],
+                since=data.get("since"),
+                sample=sample,
             )
         except ExportImpossible as exc:
-            raise Refused("nothing_to_export", str(exc)) from exc
+            raise Refused(exc.code, str(exc)) from exc
         where = reverse("api:export", args=[export.public_id], request=request)
-        return answer(
-            s.ExportSerializer, export, request, status=status.HTTP_202_ACCEPTED, headers={"Location": where}
-        )
+        return _export_answer(export, request, status=status.HTTP_202_ACCEPTED, headers={"Location": where})
+
+
+def _known(project: Project, documents: list[UUID], field: str) -> None:
+    """Raises ValidationError naming what is no chapter of the book."""
+    wanted = set(documents)
+    known = set(project.documents.filter(public_id__in=wanted).values_list("public_id", flat=True))
+    if unknown := wanted - known:
+        words = _("Not chapters of this book: %(ids)s.") % {"ids": ", ".join(sorted(map(str, unknown))[:5])}
+        raise ValidationError({field: [words]})
 
 
 class ExportDetail(APIView):
     """One deliverable."""
 
-    @extend_schema(responses=s.ExportSerializer)
+    @extend_schema(responses=s.ExportDetailSerializer)
     def get(self, request: Request, export: UUID) -> Response:
         """How far it is, and what it is."""
-        return answer(s.ExportSerializer, access_export(request.user, export), request)
+        return _export_answer(access_export(request.user, export), request)
+
+
+class ExportCheck(APIView):
+    """A delivery check."""
+
+    @extend_schema(
+        responses={
+            200: s.CheckSerializer,
+            409: OpenApiResponse(description="It has no check: not made yet, or a format without rules."),
+        }
+    )
+    def get(self, request: Request, export: UUID) -> Response:
+        """Every rule held against every encoded file, with number, limit and source."""
+        found = _checked_export(request, export)
+        return answer(
+            s.CheckSerializer, {**found.report["check"], "rows": found.details.get("check", [])}, request
+        )
+
+
+class ExportRetry(APIView):
+    """Try again."""
+
+    @extend_schema(
+        request=None,
+        responses={200: s.ExportDetailSerializer, 409: OpenApiResponse(description="It is not failed.")},
+    )
+    def post(self, request: Request, export: UUID) -> Response:
+        """Make a failed export again under its revision; what was finished of it is kept."""
+        found = access_export(request.user, export, Action.EXPORT)
+        if not export_retry(found):
+            raise Conflict("not_failed", _("It is not failed."))
+        return _export_answer(found, request)
+
+
+class ExportCancel(APIView):
+    """Give an export up."""
+
+    @extend_schema(
+        request=None,
+        responses={
+            200: s.ExportDetailSerializer,
+            409: OpenApiResponse(description="It is finished already."),
+        },
+    )
+    def post(self, request: Request, export: UUID) -> Response:
+        """Want it no more; no file appears."""
+        found = access_export(request.user, export, Action.EXPORT)
+        if not export_cancel(found):
+            raise Conflict("finished", _("It is finished already."))
+        return _export_answer(found, request)
+
+
+class ProjectCredits(APIView):
+    """Opening and closing credits."""
+
+    @extend_schema(
+        request=None,
+        responses={
+            201: s.CreditsSerializer,
+            422: OpenApiResponse(description="The book's data name no title or no author."),
+        },
+    )
+    def post(self, request: Request, project: UUID) -> Response:
+        """Write the credits that the book lacks as chapters; those that are there stay as they are."""
+        found = access_project(request.user, project, Action.CAST)
+        try:
+            made = credits_write(found)
+        except CreditsImpossible as exc:
+            raise Refused("credits_impossible", str(exc)) from exc
+        documents = {"documents": [document.public_id for document in made]}
+        return answer(s.CreditsSerializer, documents, request, status=status.HTTP_201_CREATED)

@@ -43,6 +43,11 @@ class Conversion(models.Model):
     only = models.CharField(_("only"), max_length=20, default="missing_stale")
     lane = models.CharField(_("lane"), max_length=10, choices=Lane, default=Lane.BULK)
     state = models.CharField(_("state"), max_length=10, choices=State, default=State.RUNNING)
+    weight = models.PositiveSmallIntegerField(_("weight"), default=1)  # its share beside others'
+    urgent = models.PositiveIntegerField(
+        _("urgent"), default=0
+    )  # higher goes before older ones of its project
+    handed_at = models.DateTimeField(_("last handed out"), null=True, blank=True)
     idempotency_key = models.CharField(_("idempotency key"), max_length=200, blank=True)
     created_at = models.DateTimeField(_("created"), auto_now_add=True)
     finished_at = models.DateTimeField(_("finished"), null=True, blank=True)
@@ -80,7 +85,10 @@ class SegmentJob(Work):
     variant = models.BigIntegerField(_("seed"), default=0)
     fingerprint = models.CharField(_("fingerprint"), max_length=64)
     text_rev = models.PositiveIntegerField(_("text revision"))
+    urgent = models.PositiveIntegerField(_("urgent"), default=0)  # higher goes first within its conversion
     leased_at = models.DateTimeField(_("handed out"), null=True, blank=True)
+    published = models.BooleanField(_("confirmed by the broker"), default=False)  # this dispatch
+    losses = models.PositiveSmallIntegerField(_("lost with their worker"), default=0)  # dispatches in a row
 
     class Meta:
         verbose_name = _("segment job")
@@ -94,7 +102,9 @@ class SegmentJob(Work):
             )
         ]
         indexes = [
-            models.Index(fields=["pool", "state", "lane", "conversion", "position"], name="job_queue"),
+            models.Index(
+                fields=["pool", "state", "lane", "conversion", "-urgent", "position"], name="job_queue_order"
+            ),
             models.Index(fields=["conversion", "state"], name="job_counts"),
             models.Index(fields=["state", "lease_until"], name="job_leases"),
         ]

@@ -11,6 +11,8 @@ class Pool(models.Model):
 
     name = models.CharField(_("name"), max_length=40, unique=True)
     unreachable_since = models.DateTimeField(_("unreachable since"), null=True, blank=True)
+    # when the newest order that was answered had been handed out, to within a second
+    answered_at = models.DateTimeField(_("answered up to"), null=True, blank=True)
     last_error = models.CharField(_("last error"), max_length=300, blank=True)
 
     class Meta:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils.translation import gettext as _
@@ -21,7 +21,7 @@ from projects.recipe import fingerprint
 from projects.services.recipes import language_of, voice_of
 from projects.services.segments import segments_touch, take_choose
 from projects.states import RenderState, at_rest, sources
-from projects.work import OPEN_STATES, WorkState
+from projects.work import OPEN_STATES, Moved, WorkState, kind_of, work_moved
 from synthesis.models import Conversion, SegmentJob
 from synthesis.services.dispatching import dispatch_soon
 
@@ -238,6 +238,13 @@ def _jobs_create(conversion: Conversion, segments: list[Segment], *, new_variant
             )
         # added twice (double click, two tabs): the open job that exists is the one
         SegmentJob.objects.bulk_create(jobs, ignore_conflicts=True)
+        new = SegmentJob.objects.filter(public_id__in=[job.public_id for job in jobs])
+        work_moved(
+            [
+                Moved(kind_of(SegmentJob), pk, "", WorkState.WAITING, 0, 0, "user")
+                for pk in new.order_by("pk").values_list("pk", flat=True)
+            ]
+        )
         queued = [job.segment_id for job in jobs]
         segments_touch(
             Segment.objects.filter(pk__in=queued, state__in=sources(RenderState.QUEUED)).exclude(
@@ -290,15 +297,26 @@ def conversion_cancel(conversion: Conversion) -> int:
     if not moved:
         return 0
     open_jobs = list(
-        conversion.jobs.filter(state__in=OPEN_STATES).order_by("pk").values_list("pk", "segment_id")
+        conversion.jobs.filter(state__in=OPEN_STATES).order_by("pk").values_list("pk", flat=True)
     )
     cancelled = 0
     for begin in range(0, len(open_jobs), CHUNK):
-        chunk = open_jobs[begin : begin + CHUNK]
-        cancelled += SegmentJob.objects.filter(
-            pk__in=[job for job, _segment in chunk], state__in=OPEN_STATES
-        ).update(state=WorkState.CANCELLED, lease_until=None, not_before=None, finished_at=Now())
-        ids = [segment for _job, segment in chunk]
+        mine = conversion.jobs.filter(pk__in=open_jobs[begin : begin + CHUNK], state__in=OPEN_STATES)
+        if connection.features.has_select_for_update:
+            mine = mine.select_for_update()
+        chunk = list(mine.order_by("pk").values_list("pk", "segment_id", "state", "dispatch_no", "attempts"))
+        cancelled += SegmentJob.objects.filter(pk__in=[row[0] for row in chunk]).update(
+            state=WorkState.CANCELLED, lease_until=None, not_before=None, finished_at=Now()
+        )
+        work_moved(
+            [
+                Moved(kind_of(SegmentJob), pk, state, WorkState.CANCELLED, dispatch_no, attempts, "user")
+                for pk, _segment, state, dispatch_no, attempts in chunk
+            ]
+        )
+        ids = [row[1] for row in chunk]
+        if connection.features.has_select_for_update:  # first their locks, then the look at other jobs
+            list(Segment.objects.filter(pk__in=ids).select_for_update().order_by("pk").values_list("pk"))
         wanted_else = set(
             SegmentJob.objects.filter(segment__in=ids, state__in=OPEN_STATES).values_list(
                 "segment_id", flat=True

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import logging
 import random
+import re
 import threading
+import time
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -12,14 +15,23 @@ import dramatiq
 from django.conf import settings
 from django.db import OperationalError, close_old_connections, transaction
 
+from projects.models import Voice
 from projects.work import OPEN_STATES
 from synthesis.flow import dispatch, results, upkeep
-from synthesis.models import SegmentJob
+from synthesis.models import Pool, SegmentJob
 from synthesis.services.rows import OrmRows, limits
+from synthesis.speaking.config import SpeakingConfig
 from synthesis.speaking.conveyor import broker_make, message_send
+from synthesis.speaking.store import ObjectStore, store_from
 from synthesis.speaking.wire import SpeechOrder, SpeechResult
 
 log = logging.getLogger(__name__)
+
+ALONE_TRIES, ALONE_WAIT_S = 10, 0.025  # how long to wait for another dispatcher of the same pool
+TOP_UP_SHARE = (
+    8  # results top the window up by an eighth at a time: a dispatch costs the same for one or for many
+)
+TAKE_KEY = re.compile(r"p/[^/]+/takes/[^/]+/[0-9a-f]{64}\.(?:flac|dat)")
 
 rows = OrmRows()
 _lock = threading.Lock()
@@ -52,34 +64,88 @@ class BrokerConveyor:
         message_send(broker_get(), queue, f"speak_{queue}", order=order.to_wire())
 
 
-def pool_dispatch(pool: str) -> int:
-    """Top up one pool's window now; the number of orders handed over."""
-    return dispatch.dispatch(pool, rows=rows, conveyor=BrokerConveyor(), limits=limits())
+def speaking_config() -> SpeakingConfig:
+    """The synthesis worker's configuration from the studio's settings."""
+    return SpeakingConfig(
+        pools={pool: tuple(addresses) for pool, addresses in settings.INFERENCE_POOLS.items()},
+        broker_url=settings.BROKER_URL,
+        objects_dir=str(settings.OBJECTS_DIR),
+        s3_bucket=settings.S3_BUCKET,
+        s3_endpoint_url=settings.S3_ENDPOINT_URL,
+        s3_access_key=settings.S3_ACCESS_KEY,
+        s3_secret_key=settings.S3_SECRET_KEY,
+        s3_region=settings.S3_REGION,
+        inference_timeout_s=settings.INFERENCE_TIMEOUT_S,
+    )
+
+
+class StoredObjects:
+    """The flow's view of storage. Takes lie below `p/<project>/takes/`; nothing else is looked at."""
+
+    def __init__(self, store: ObjectStore | None = None) -> None:
+        self._store = store
+
+    @property
+    def store(self) -> ObjectStore:
+        """The store that the settings name, made when it is first needed."""
+        if self._store is None:
+            self._store = store_from(speaking_config())
+        return self._store
+
+    def holds(self, key: str, size_bytes: int | None = None) -> bool:
+        size = self.store.size(key)
+        return size is not None and size_bytes in (None, size)
+
+    def old(self, *, seconds: float) -> Iterator[Sequence[str]]:
+        for page in self.store.pages("p/"):
+            yield [key for key, age_s in page if age_s >= seconds and TAKE_KEY.fullmatch(key)]
+
+    def delete(self, key: str) -> None:
+        self.store.delete(key)
+
+
+objects = StoredObjects()
+
+
+def pool_dispatch(pool: str, *, least: int = 1) -> int:
+    """Top up one pool's window now, if at least so many places are free; the number of orders handed over.
+
+    Somebody else who is at it may have looked before our work was added: wait for him a moment.
+    """
+    for _ in range(ALONE_TRIES):
+        handed = dispatch.dispatch(pool, rows=rows, conveyor=BrokerConveyor(), limits=limits(), least=least)
+        if handed is not None:
+            return handed
+        time.sleep(ALONE_WAIT_S)
+    return 0
 
 
 def pools_waiting() -> list[str]:
-    """Pools that have open jobs."""
-    return list(
-        SegmentJob.objects.filter(state__in=OPEN_STATES)
-        .order_by("pool")
-        .values_list("pool", flat=True)
-        .distinct()
-    )
+    """Pools that have open jobs. Asked pool by pool: the cost must not grow with what waits."""
+    names = {
+        *settings.INFERENCE_POOLS,
+        *Pool.objects.values_list("name", flat=True),
+        *Voice.objects.order_by("pool").values_list("pool", flat=True).distinct(),
+    }
+    return [
+        name for name in sorted(names) if SegmentJob.objects.filter(pool=name, state__in=OPEN_STATES).exists()
+    ]
 
 
 def result_settle(message: dict[str, Any]) -> str:
     """Settle one result and top up the window it left. Safe to deliver twice."""
     result = SpeechResult.from_wire(message)
-    settled = results.settle(result, rows=rows, limits=limits(), random=random)
+    bounds = limits()
+    settled = results.settle(result, rows=rows, objects=objects, limits=bounds, random=random)
     pool = SegmentJob.objects.filter(public_id=result.job).values_list("pool", flat=True).first()
     if pool:
-        pool_dispatch(pool)
+        pool_dispatch(pool, least=max(1, bounds.window // TOP_UP_SHARE))
     return settled.value
 
 
 def leases_settle() -> int:
     """Upkeep of segment jobs: expired leases back into the queue, every waiting pool topped up."""
-    released = upkeep.leases_expire(rows=rows)
+    released = upkeep.leases_expire(rows=rows, limits=limits())
     for pool in pools_waiting():
         pool_dispatch(pool)
     return released

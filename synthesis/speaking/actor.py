@@ -31,7 +31,11 @@ class SynthesisDoor:
         self.store = store_from(config)
         self.actors = [
             dramatiq.actor(
-                actor_name=f"speak_{queue}", queue_name=queue, max_retries=0, time_limit=600_000, broker=broker
+                actor_name=f"speak_{queue}",
+                queue_name=queue,
+                max_retries=0,
+                time_limit=600_000,
+                broker=broker,
             )(self.speak)
             for queue in ("preview", "synthesis")
         ]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import tempfile
+import time
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
@@ -15,11 +17,30 @@ class StorageRefused(Exception):
     """Raised when the store cannot be reached or refuses; a later try may succeed."""
 
 
+PAGE = 1000  # keys per page of a listing
+
+
 class ObjectStore(Protocol):
-    """The worker's view of storage: it only ever adds."""
+    """Storage as the pipeline uses it: the synthesis worker only ever adds, the collector looks and deletes."""
 
     def put(self, key: str, data: bytes, content_type: str) -> None:
         """Store bytes under a key, whole or not at all; the same key again is the same bytes. Raises StorageRefused."""
+        ...
+
+    def size(self, key: str) -> int | None:
+        """Length of an object in bytes, None if it is not there. Raises StorageRefused."""
+        ...
+
+    def read(self, key: str) -> bytes:
+        """An object's bytes. Raises StorageRefused, also for one that is not there."""
+        ...
+
+    def pages(self, prefix: str) -> Iterator[list[tuple[str, float]]]:
+        """(key, age in seconds) of all objects below a prefix. Raises StorageRefused."""
+        ...
+
+    def delete(self, key: str) -> None:
+        """Delete an object; one that is not there is no error. Raises StorageRefused."""
         ...
 
 
@@ -45,7 +66,56 @@ class FolderStore:
                 Path(name).unlink(missing_ok=True)
                 raise
         except OSError as exc:
-            raise StorageRefused(f"the folder {self.root} refused: {exc.strerror or exc}") from exc
+            raise self._refused(exc) from exc
+
+    def size(self, key: str) -> int | None:
+        try:
+            return (self.root / key).stat().st_size
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as exc:
+            raise self._refused(exc) from exc
+
+    def read(self, key: str) -> bytes:
+        try:
+            return (self.root / key).read_bytes()
+        except OSError as exc:
+            raise self._refused(exc) from exc
+
+    def pages(self, prefix: str) -> Iterator[list[tuple[str, float]]]:
+        page: list[tuple[str, float]] = []
+        for folder, _folders, names in os.walk(self.root / prefix):
+            for name in names:
+                if name.startswith(".part-"):
+                    continue
+                path = Path(folder) / name
+                try:
+                    age_s = time.time() - path.stat().st_mtime
+                except FileNotFoundError:
+                    continue
+                page.append((path.relative_to(self.root).as_posix(), age_s))
+                if len(page) >= PAGE:
+                    yield page
+                    page = []
+        if page:
+            yield page
+
+    def delete(self, key: str) -> None:
+        path = self.root / key
+        try:
+            path.unlink(missing_ok=True)
+        except NotADirectoryError:
+            return
+        except OSError as exc:
+            raise self._refused(exc) from exc
+        for folder in list(path.parents)[:2]:  # of its fingerprint, then of the project's takes, where empty
+            try:
+                folder.rmdir()
+            except OSError:
+                return
+
+    def _refused(self, exc: OSError) -> StorageRefused:
+        return StorageRefused(f"the folder {self.root} refused: {exc.strerror or exc}")
 
 
 class BucketStore:
@@ -80,6 +150,50 @@ class BucketStore:
 
         try:
             self.client.put_object(Bucket=self.bucket, Key=key, Body=data, ContentType=content_type)
+        except (BotoCoreError, ClientError) as exc:
+            raise StorageRefused(f"the bucket {self.bucket} refused: {exc}") from exc
+
+    def size(self, key: str) -> int | None:
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        try:
+            return int(self.client.head_object(Bucket=self.bucket, Key=key)["ContentLength"])
+        except ClientError as exc:
+            if exc.response.get("ResponseMetadata", {}).get("HTTPStatusCode") == 404:
+                return None
+            raise StorageRefused(f"the bucket {self.bucket} refused: {exc}") from exc
+        except BotoCoreError as exc:
+            raise StorageRefused(f"the bucket {self.bucket} refused: {exc}") from exc
+
+    def read(self, key: str) -> bytes:
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        try:
+            return bytes(self.client.get_object(Bucket=self.bucket, Key=key)["Body"].read())
+        except (BotoCoreError, ClientError) as exc:
+            raise StorageRefused(f"the bucket {self.bucket} refused: {exc}") from exc
+
+    def pages(self, prefix: str) -> Iterator[list[tuple[str, float]]]:
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        try:
+            for page in self.client.get_paginator("list_objects_v2").paginate(
+                Bucket=self.bucket, Prefix=prefix, PaginationConfig={"PageSize": PAGE}
+            ):
+                found = [
+                    (item["Key"], time.time() - item["LastModified"].timestamp())
+                    for item in page.get("Contents", ())
+                ]
+                if found:
+                    yield found
+        except (BotoCoreError, ClientError) as exc:
+            raise StorageRefused(f"the bucket {self.bucket} refused: {exc}") from exc
+
+    def delete(self, key: str) -> None:
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        try:
+            self.client.delete_object(Bucket=self.bucket, Key=key)
         except (BotoCoreError, ClientError) as exc:
             raise StorageRefused(f"the bucket {self.bucket} refused: {exc}") from exc
 

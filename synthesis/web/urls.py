@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from . import views
+from . import deliveries, views
 
 urlpatterns = [
     path("conversions/scope", views.conversion_scope, name="conversion-scope"),
@@ -19,8 +19,11 @@ urlpatterns = [
     path("takes/<uuid:public_id>/audio", views.take_audio, name="take-audio"),
     path("takes/<uuid:public_id>/peaks", views.take_peaks, name="take-peaks"),
     path("voices/<uuid:public_id>/sample", views.voice_sampled, name="voice-sample"),
-    path("books/<uuid:public_id>/deliver", views.exports, name="exports"),
-    path("books/<uuid:public_id>/exports", views.export_created, name="export-create"),
-    path("exports/<uuid:public_id>/retry", views.export_retried, name="export-retry"),
-    path("exports/<uuid:public_id>/download", views.export_download, name="export-download"),
+    path("books/<uuid:public_id>/deliver", deliveries.exports, name="exports"),
+    path("books/<uuid:public_id>/exports", deliveries.export_created, name="export-create"),
+    path("books/<uuid:public_id>/credits", deliveries.credits_written, name="credits-write"),
+    path("exports/<uuid:public_id>/retry", deliveries.export_retried, name="export-retry"),
+    path("exports/<uuid:public_id>/cancel", deliveries.export_cancelled, name="export-cancel"),
+    path("exports/<uuid:public_id>/download", deliveries.export_download, name="export-download"),
+    path("exports/<uuid:public_id>/check.csv", deliveries.export_check_csv, name="export-check"),
 ]

@@ -1,4 +1,4 @@
-"""Doors: conversions, sound, exports."""
+"""Doors: conversions, sound."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from django.utils.translation import ngettext
 from django.views.decorators.http import require_GET, require_POST
 
 from accounts.roles import Action
-from projects import selectors as book_selectors
 from projects.access import (
     access_document,
     access_project,
@@ -27,11 +26,9 @@ from projects.access import (
     permitted,
 )
 from projects.models import Document, Project, Segment
-from projects.web.views import project_context
-from synthesis.access import access_conversion, access_export
+from synthesis.access import access_conversion
 from synthesis.audio.peaks import peaks_decode
-from synthesis.models import Export
-from synthesis.selectors import compute_s, exports_of
+from synthesis.selectors import compute_s
 from synthesis.services.conversions import (
     ConversionRefused,
     Only,
@@ -45,7 +42,6 @@ from synthesis.services.conversions import (
     plan_check,
     wanted,
 )
-from synthesis.services.exports import ExportImpossible, export_create, export_missing, export_retry
 from synthesis.services.voices import SampleUnavailable, voice_sample
 from synthesis.speaking.client import SpeechRefused, WorkerBusy, WorkerUnreachable
 from synthesis.web.panels import conversion_html
@@ -281,72 +277,3 @@ def voice_sampled(request: HttpRequest, public_id: UUID) -> HttpResponseBase:
     except (SampleUnavailable, SpeechRefused) as exc:
         return HttpResponse(str(exc), status=422)
     return object_response(request, key, content_type="audio/wav")
-
-
-# -- exports ---------------------------------------------------------------------------------------------------------
-@login_required
-@require_GET
-def exports(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    """Deliver: what was made, and the next revision."""
-    return _exports_page(request, access_project(request.user, public_id))
-
-
-def _exports_page(request: HttpRequest, project: Project, refusal: str = "") -> HttpResponse:
-    documents = book_selectors.documents_of(project)
-    total = book_selectors.book_counts(documents)
-    rows = exports_of(project)
-    context = {
-        **project_context(request.user, project),
-        "may_edit": permitted(request.user, project, Action.EXPORT),
-        "exports": rows,
-        "exports_running": any(row.is_open for row in rows),
-        "ready_s": total.spoken_ms / 1000 if total.spoken_ms else None,
-        "missing": total.missing,
-        "missing_chapters": export_missing(project),
-        "stale": total.stale,
-        "next_revision": (rows[0].revision if rows else 0) + 1,
-        "first_document": book_selectors.first_chapter(documents),
-        "presets": [
-            {
-                "name": Export.Preset.M4B.value,
-                "label": Export.Preset.M4B.label,
-                "hint": _("One file with chapters and cover, for listeners."),
-            }
-        ],
-        "export_refusal": refusal,
-    }
-    return render(request, "synthesis/deliver.html", context, status=422 if refusal else 200)
-
-
-@login_required
-@require_POST
-def export_created(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    """Make the next revision."""
-    project = access_project(request.user, public_id, Action.EXPORT)
-    preset = request.POST.get("preset", Export.Preset.M4B.value)
-    if preset not in Export.Preset.values:
-        raise Http404
-    try:
-        export_create(project, request.user, preset=preset)  # type: ignore[arg-type]
-    except ExportImpossible as exc:
-        return _exports_page(request, project, str(exc))
-    return redirect("synthesis:exports", project.public_id)
-
-
-@login_required
-@require_POST
-def export_retried(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    """Make a failed export again."""
-    export = access_export(request.user, public_id, Action.EXPORT)
-    export_retry(export)
-    return redirect("synthesis:exports", export.project.public_id)
-
-
-@login_required
-@require_GET
-def export_download(request: HttpRequest, public_id: UUID) -> HttpResponseBase:
-    """The file, resumable."""
-    export = access_export(request.user, public_id, Action.EXPORT)
-    if not export.file_key:
-        raise Http404
-    return object_response(request, export.file_key, content_type="audio/mp4", download_as=export.file_name)

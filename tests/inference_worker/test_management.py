@@ -211,3 +211,19 @@ async def test_unregister_answers_what_waits(serve, store_folder):
         assert (await server.admin.delete("/models/v1")).status_code == 200
         assert time.monotonic() - start > 0.2
         assert [a.status_code for a in await asyncio.gather(*jobs)] == [200] * 5
+
+
+async def test_a_version_beside_the_built_in_one_does_not_take_over_by_itself(serve, store_folder):
+    add(store_folder, "v2", "2.0", load_ms="300")
+    async with serve(engine="fake", model_store=store_folder) as server:
+        answer = await server.admin.post("/models?url=v2&model_name=fake&initial_workers=1")
+        assert answer.status_code == 202
+        assert (await server.say("Hello.", model="fake")).headers["x-model-revision"] == "fake-1"
+        await server.service.registry.find("fake@2.0").until_ready(1, 10)
+        assert (await server.say("Hello.", model="fake")).headers["x-model-revision"] == "fake-1"
+        listed = {m["revision"]: m["default"] for m in (await server.http.get("/v1/models")).json()["data"]}
+        assert listed == {"fake-1": True, "2.0": False}
+        assert (await server.admin.put("/models/fake/2.0/set-default")).status_code == 200
+        assert (await server.say("Hello.", model="fake")).headers["x-model-revision"] == "2.0"
+        assert (await server.admin.put("/models/fake/fake-1/set-default")).status_code == 200
+        assert (await server.say("Hello.", model="fake")).headers["x-model-revision"] == "fake-1"

@@ -302,3 +302,68 @@ def test_exports_roles_and_list(book):
         rows = editor.get(address).json()["results"]
     assert [row["revision"] for row in rows] == [5, 4, 3, 2, 1]
     assert len(few) == len(many) <= 6
+
+
+def test_every_preset_is_told(api, book):
+    rows = api.get(f"{API}/projects/{book.public_id}/export-presets/").json()
+    assert rows[0]["preset"] == "m4b"
+    by_name = {row["preset"]: row for row in rows}
+    assert (by_name["acx"]["is_set"], by_name["acx"]["rules"]) == (True, "acx")
+    assert "ineligible" in by_name["acx"]["disclosure"]
+    assert by_name["srt"]["rules"] is None
+
+
+def test_a_check_is_read_row_by_row_and_as_csv(api, book):
+    row = {
+        "file": "001_One.mp3", "code": "rms", "label": "RMS", "status": "fail", "value": "-17.6 dB",
+        "wanted": "-23 … -18 dB", "source": "a page", "dated": "2026-11", "fix": "book_gain",
+    }  # fmt: skip
+    check = {"rules": "acx", "label": "ACX-style", "dated": "2026-11", "fail": 1, "warn": 0, "pass": 0}
+    export = make.export_make(
+        book,
+        preset="acx",
+        state=WorkState.DONE,
+        report={"check": check},
+        details={"check": [row], "files": []},
+    )
+    address = f"{API}/exports/{export.public_id}/"
+    found = api.get(address).json()
+    assert (found["check"]["fail"], found["check"]["passed"], found["files"]) == (1, 0, [])
+    assert api.get(f"{address}check/").json()["rows"] == [row]
+    text = api.get(f"{address}check.csv")
+    assert (text["Content-Type"], text.content.decode().splitlines()[1].split(",")[2]) == (
+        "text/csv; charset=utf-8",
+        '"fail"',
+    )
+    none = make.export_make(book, preset="srt", state=WorkState.DONE)
+    assert api.get(f"{API}/exports/{none.public_id}/check/").json()["error"]["code"] == "no_check"
+
+
+def test_an_export_is_tried_again_and_given_up(api, book):
+    export = make.export_make(book, state=WorkState.FAILED, failure_code="disk_full")
+    address = f"{API}/exports/{export.public_id}/"
+    assert "disk" in api.get(address).json()["failure"]["message"]
+    assert api.post(f"{address}retry/").json()["state"] in ("waiting", "leased")
+    assert api.post(f"{address}retry/").json()["error"]["code"] == "not_failed"
+    assert api.post(f"{address}cancel/").json()["state"] == "cancelled"
+    assert api.post(f"{address}cancel/").json()["error"]["code"] == "finished"
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        ({"preset": "m4b", "since": 1}, "not_a_set"),
+        ({"preset": "mp3", "since": 1}, "no_revision"),
+        ({"preset": "epub_original"}, "no_original"),
+    ],
+)
+def test_what_cannot_be_delivered_is_refused_by_code(api, book, body, code):
+    make.takes_make(book)
+    answer = api.post(f"{API}/projects/{book.public_id}/exports/", body, format="json")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (422, code)
+
+
+def test_credits_over_the_api(api, book):
+    made = api.post(f"{API}/projects/{book.public_id}/credits/")
+    assert (made.status_code, len(made.json()["documents"])) == (201, 2)
+    assert api.post(f"{API}/projects/{book.public_id}/credits/").json()["documents"] == []
