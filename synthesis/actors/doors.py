@@ -72,4 +72,6 @@ def doors_open(broker: dramatiq.Broker) -> None:
     broker.add_middleware(DatabaseConnections())
     dramatiq.actor(queue_name="results", max_retries=0, time_limit=300_000, broker=broker)(save_result)
     for queue, function in (("imports", run_import), ("exports", run_export)):
-        dramatiq.actor(queue_name=queue, max_retries=0, time_limit=PRODUCTION_LIMIT_MS, broker=broker)(function)
+        dramatiq.actor(queue_name=queue, max_retries=0, time_limit=PRODUCTION_LIMIT_MS, broker=broker)(
+            function
+        )

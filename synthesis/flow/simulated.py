@@ -622,7 +622,6 @@ class SimulatedRows:
                     "urgent": 0,
                     "created_at": self.now,
                     "handed_at": None,
-                    "changed_at": self.now,
                 },
             )
             for position, segment in enumerate(segments):
@@ -683,7 +682,7 @@ class SimulatedRows:
             row = self._lock_row("conversion", conversion) or {}
             if row["state"] != source:
                 return False
-            self._write("conversion", conversion, {**row, "state": state, "changed_at": self.now})
+            self._write("conversion", conversion, {**row, "state": state})
         return True
 
     def conversion_cancel(self, conversion: int) -> int:
@@ -703,7 +702,7 @@ class SimulatedRows:
                 self._segment_settle(segment)
             row = self._lock_row("conversion", conversion) or {}
             if row["state"] in ("running", "paused"):
-                self._write("conversion", conversion, {**row, "state": "cancelled", "changed_at": self.now})
+                self._write("conversion", conversion, {**row, "state": "cancelled"})
         return len(cancelled)
 
 

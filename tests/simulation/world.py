@@ -43,7 +43,9 @@ END_S = 1_500.0  # by then everything has long come to rest
 DELIVERIES = 3  # of one message, then it is a dead letter
 PERIODIC = 4  # events that are always in the schedule: upkeep and collector, two of each
 SIZE = 9  # bytes of a simulated object
-CHARGED = frozenset({"internal", "text_not_speakable", "voice_not_found"})  # failures that may cost an attempt
+CHARGED = frozenset(
+    {"internal", "text_not_speakable", "voice_not_found"}
+)  # failures that may cost an attempt
 
 
 class Violation(AssertionError):
@@ -113,7 +115,9 @@ FLOW = SimpleNamespace(
 class World:
     """One schedule."""
 
-    def __init__(self, seed: int, *, flow: Any = FLOW, forced: Mapping[tuple[str, int], Any] | None = None) -> None:
+    def __init__(
+        self, seed: int, *, flow: Any = FLOW, forced: Mapping[tuple[str, int], Any] | None = None
+    ) -> None:
         self.seed, self.flow = seed, flow
         self.random = random.Random(seed)
         self.choices = Choices(random.Random(seed ^ 0x5EED), forced)
@@ -170,7 +174,7 @@ class World:
         self.recipes: dict[int, list[tuple[float, str]]] = {}
         self.streak: Counter[tuple[int, str]] = Counter()
         self.settling: dict[Any, SpeechResult] = {}
-        self.seen_events = 0
+        self.switched: dict[int, float] = {}  # when a conversion was changed last
 
     # -- time and turns ------------------------------------------------------------------------------------------------
     @property
@@ -389,7 +393,11 @@ class World:
         for _ in range(draw.choice((1, 2, 3))):
             count = draw.randint(1, len(self.segments))
             chosen = draw.sample(self.segments, count)
-            user, lane, pool = draw.choice((1, 2)), draw.choice(("bulk", "bulk", "preview")), draw.choice(POOLS)
+            user, lane, pool = (
+                draw.choice((1, 2)),
+                draw.choice(("bulk", "bulk", "preview")),
+                draw.choice(POOLS),
+            )
             self.at(draw.random() * 20, lambda c=chosen, u=user, la=lane, p=pool: self._start(c, u, la, p))  # type: ignore[misc]
         for _ in range(2):
             if self.choices.happens("asked again", 0.4):
@@ -416,7 +424,9 @@ class World:
             voice = draw.choice((1, 2))
             self._outage(self.voice_broken_until, voice, draw.random() * 40, draw.uniform(10, 80))
         if self.choices.happens("broker away", 0.25):
-            self.at(draw.random() * 60, lambda: setattr(self, "broker_away_until", self.now + draw.uniform(2, 30)))
+            self.at(
+                draw.random() * 60, lambda: setattr(self, "broker_away_until", self.now + draw.uniform(2, 30))
+            )
         if self.choices.happens("storage away", 0.2):
             begin = draw.random() * 100
             self.at(begin, lambda: setattr(self.objects, "away", True))
@@ -428,14 +438,18 @@ class World:
     def _start(self, segments: list[int], user: int, lane: str, pool: str) -> None:
         def start() -> None:
             self.conversions.append(
-                self.rows.conversion_start(segments, user=user, project=user, lane=lane, pool=pool, voices=(1, 2))
+                self.rows.conversion_start(
+                    segments, user=user, project=user, lane=lane, pool=pool, voices=(1, 2)
+                )
             )
             self._dispatch(pool)
 
         self.run("start", start, again=lambda: self._start(segments, user, lane, pool))
 
     def _edit(self, segment: int, recipe: str) -> None:
-        self.run("edit", lambda: self.rows.segment_edit(segment, recipe), again=lambda: self._edit(segment, recipe))
+        self.run(
+            "edit", lambda: self.rows.segment_edit(segment, recipe), again=lambda: self._edit(segment, recipe)
+        )
 
     def _cancel(self) -> None:
         if self.conversions:
@@ -487,6 +501,8 @@ class World:
                     self._chosen_check(row, tables["take"][take], transaction)
             elif table == "take":
                 self._take_check(row)
+            elif table == "conversion":
+                self.switched[row["id"]] = self.now
         if any(event.to == JobState.LEASED for event in transaction.events):
             self._window_check()
         me = greenlet.getcurrent()
@@ -508,9 +524,12 @@ class World:
     def _event_check(self, event: Event, transaction: Transaction) -> None:
         job = event.job
         before = self.state.get(job, "")
-        self._need(event.source == before, f"job {job}: an event from {event.source!r}, but it was {before!r}")
         self._need(
-            event.to in MOVES.get(event.source, ()), f"job {job}: {event.source!r} → {event.to!r} is not allowed"
+            event.source == before, f"job {job}: an event from {event.source!r}, but it was {before!r}"
+        )
+        self._need(
+            event.to in MOVES.get(event.source, ()),
+            f"job {job}: {event.source!r} → {event.to!r} is not allowed",
         )
         self._need(event.dispatch_no >= self.dispatched.get(job, 0), f"job {job}: its dispatches went back")
         charged = event.attempts - self.attempts.get(job, 0)
@@ -534,8 +553,10 @@ class World:
                 self.streak[row["voice"], event.reason] < self.limits.breaker_failures,
                 f"voice {row['voice']}: failed on and on, nothing held it",
             )
-        elif event.actor == "results" and result is not None and (
-            result.outcome == Outcome.DONE or event.reason == "internal"
+        elif (
+            event.actor == "results"
+            and result is not None
+            and (result.outcome == Outcome.DONE or event.reason == "internal")
         ):
             self.streak[row["voice"], "voice_not_found"] = 0
         if event.reason == "worker_lost":
@@ -546,11 +567,12 @@ class World:
         if event.to == JobState.LEASED:
             conversion = self.rows.tables["conversion"][row["conversion"]]
             self._need(
-                conversion["state"] == "running" or conversion["changed_at"] >= transaction.began,
+                conversion["state"] == "running" or self.switched[row["conversion"]] >= transaction.began,
                 f"job {job}: handed out though its conversion is {conversion['state']}",
             )
             self._need(
-                row["not_before"] is None and row["lease_until"] is not None, f"job {job}: leased without a lease"
+                row["not_before"] is None and row["lease_until"] is not None,
+                f"job {job}: leased without a lease",
             )
 
     def _ignored_check(self, result: SpeechResult) -> None:
@@ -559,7 +581,10 @@ class World:
         facts = result.facts
         if job is None or facts is None or self.objects.away or facts.audio_key not in self.objects.kept:
             return
-        if ("job", job["id"]) in self.rows._owners:  # only where the settling transaction has seen this very row
+        if (
+            "job",
+            job["id"],
+        ) in self.rows._owners:  # only where the settling transaction has seen this very row
             self._need(
                 job["state"] not in OPEN or job["fingerprint"] != result.fingerprint,
                 f"job {job['id']}: a success it wanted was thrown away (P4)",
@@ -577,9 +602,16 @@ class World:
 
     def _chosen_check(self, segment: dict[str, Any], take: dict[str, Any], transaction: Transaction) -> None:
         result = self.settling.get(greenlet.getcurrent())
-        if result is None or result.outcome != Outcome.DONE or ("segment", segment["id"]) not in transaction.writes:
+        if (
+            result is None
+            or result.outcome != Outcome.DONE
+            or ("segment", segment["id"]) not in transaction.writes
+        ):
             return
-        if not any(t == "take" and row is not None and row["id"] == take["id"] for (t, _), row in transaction.writes.items()):
+        if not any(
+            t == "take" and row is not None and row["id"] == take["id"]
+            for (t, _), row in transaction.writes.items()
+        ):
             return  # chosen before
         wanted = [
             recipe
@@ -612,7 +644,9 @@ class World:
             if job["state"] == JobState.LEASED and job["lease_until"] >= self.now
         )
         for pool, count in live.items():
-            self._need(count <= self.limits.window, f"pool {pool}: {count} leases, window {self.limits.window} (P8)")
+            self._need(
+                count <= self.limits.window, f"pool {pool}: {count} leases, window {self.limits.window} (P8)"
+            )
 
     # -- what must hold in the end ---------------------------------------------------------------------------------
     def _end(self) -> None:
@@ -620,25 +654,35 @@ class World:
         for job in tables["job"].values():
             self._need(job["state"] not in OPEN, f"job {job['id']} is still {job['state']} (P2)")
             self._need(
-                job["state"] != JobState.FAILED or bool(job["code"]), f"job {job['id']} failed without a reason"
+                job["state"] != JobState.FAILED or bool(job["code"]),
+                f"job {job['id']} failed without a reason",
             )
             self._need(
-                not (job["recipe"] in self.poison and job["state"] == JobState.DONE), "the unspeakable was spoken"
+                not (job["recipe"] in self.poison and job["state"] == JobState.DONE),
+                "the unspeakable was spoken",
             )
         for segment in tables["segment"].values():
             self._need(
-                segment["state"] not in ("queued", "rendering"), f"segment {segment['id']} is {segment['state']} (P2)"
+                segment["state"] not in ("queued", "rendering"),
+                f"segment {segment['id']} is {segment['state']} (P2)",
             )
             self._need(
-                segment["state"] != "ready" or segment["chosen"] is not None, f"segment {segment['id']} is ready, silent"
+                segment["state"] != "ready" or segment["chosen"] is not None,
+                f"segment {segment['id']} is ready, silent",
             )
         for conversion in tables["conversion"].values():
             self._need(
-                conversion["state"] in ("done", "cancelled"), f"conversion {conversion['id']} is {conversion['state']}"
+                conversion["state"] in ("done", "cancelled"),
+                f"conversion {conversion['id']} is {conversion['state']}",
             )
         for breaker_row in tables["breaker"].values():
-            busy = any(job["voice"] == breaker_row["voice"] and job["state"] in OPEN for job in tables["job"].values())
-            self._need(breaker_row["opened_at"] is None or not busy, f"{breaker_row['subject']} stays held (P10)")
+            busy = any(
+                job["voice"] == breaker_row["voice"] and job["state"] in OPEN
+                for job in tables["job"].values()
+            )
+            self._need(
+                breaker_row["opened_at"] is None or not busy, f"{breaker_row['subject']} stays held (P10)"
+            )
         if self.now >= END_S - COLLECT_S:
             held = {key for take in tables["take"].values() for key in (take["audio_key"], take["peaks_key"])}
             left = [key for key in self.objects.kept if key not in held]

@@ -21,6 +21,7 @@ if not SECRET_KEY:
         _key.write_text(secrets.token_urlsafe(50))
     SECRET_KEY = _key.read_text().strip()
 
+DISPATCH_WINDOW = env.number("DISPATCH_WINDOW", 8)  # one voice on one machine holds about four
 STATIC_ROOT = DATA_DIR / "staticfiles"
 STATIC_ROOT.mkdir(parents=True, exist_ok=True)  # WhiteNoise warns of a folder that is not there
 # No collectstatic on one machine: files are served from where they lie.
