@@ -12,6 +12,7 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
@@ -169,7 +170,8 @@ async def _main(config: ServerConfig, sockets: list[socket.socket]) -> None:
             *(v.drain(config.drain_timeout_s, bulk=False) for v in service.registry.all())
         )
         cut = asyncio.create_task(now.wait())
-        await asyncio.wait([asyncio.ensure_future(drains), cut], return_when=asyncio.FIRST_COMPLETED)
+        either: list[asyncio.Future[Any]] = [drains, cut]
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
     await service.registry.close()
     await asyncio.sleep(0.05)  # let the last answers go out
     for server in servers:
