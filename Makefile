@@ -2,7 +2,7 @@
 PYTHON ?= python3
 ARGS ?=
 
-.PHONY: run setup assets test check services
+.PHONY: run setup assets test simulate check services
 
 run:       ## set up what is missing and start the studio
 	@$(PYTHON) bootstrap.py run $(ARGS)
@@ -15,6 +15,9 @@ assets:    ## build the front end, fetch the voices
 
 test:      ## the whole suite; one part: make test ARGS="tests/projects -k split"
 	@$(PYTHON) bootstrap.py test $(ARGS)
+
+simulate:  ## 5,000 schedules of the pipeline under faults; SEED=n begins there
+	@$(PYTHON) bootstrap.py simulate $(ARGS)
 
 check:     ## linters, types, import contracts, missing migrations
 	@$(PYTHON) bootstrap.py check

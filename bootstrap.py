@@ -5,6 +5,7 @@
     python3 bootstrap.py setup [--dev]    virtual environment and packages only
     python3 bootstrap.py assets           build the front end, fetch the voices
     python3 bootstrap.py test [pytest …]  the whole suite, or just what the pytest arguments name
+    python3 bootstrap.py simulate         5,000 schedules of the pipeline under faults (SEED=n begins there)
     python3 bootstrap.py check            linters, types, import contracts, missing migrations
     python3 bootstrap.py services         private PostgreSQL, RabbitMQ, Redis and S3 for development
 
@@ -436,6 +437,16 @@ def command_test(arguments: Sequence[str]) -> int:
     return 1 if any(code for _, code, _ in outcome) else 0
 
 
+def command_simulate(arguments: Sequence[str]) -> int:
+    """Play many seeded schedules of the pipeline under faults, in virtual time; a failing one is shrunk and told.
+
+    The suite plays fewer. SIMULATE_SEEDS says how many, SEED where to begin.
+    """
+    setup(["dev"])
+    seeds = {"SIMULATE_SEEDS": os.environ.get("SIMULATE_SEEDS", "5000")}
+    return run([PYTHON, "-m", "pytest", "tests/simulation", *arguments], env=seeds)
+
+
 def command_check() -> int:
     """Linters, types, import contracts and migrations; runs all of them and tells which complained."""
     setup(["dev"])
@@ -467,7 +478,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="bootstrap.py", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("command", choices=["run", "setup", "assets", "test", "check", "services"])
+    parser.add_argument("command", choices=["run", "setup", "assets", "test", "simulate", "check", "services"])
     parser.add_argument(
         "rest", nargs=argparse.REMAINDER, help="passed on (run: to the studio, test: to pytest)"
     )
@@ -486,6 +497,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             assets()
         elif options.command == "test":
             return command_test(rest)
+        elif options.command == "simulate":
+            return command_simulate(rest)
         elif options.command == "check":
             return command_check()
         elif options.command == "services":

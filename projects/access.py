@@ -108,6 +108,11 @@ def access_voice(user: Any, public_id: Id) -> Voice:
     return voice
 
 
+def access_voice_offered(user: Any, public_id: Id, project: Project) -> Voice:
+    """A voice that may read this book: not one of another book, not a retired one. Raises Http404."""
+    return _found(voices_for(user, project), public_id)
+
+
 def access_import(user: User, public_id: Id) -> ManuscriptImport:
     """One's own import. Raises Http404."""
     return _found(ManuscriptImport.objects.filter(user_id=user.pk).select_related("project"), public_id)

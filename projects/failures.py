@@ -47,6 +47,10 @@ FAILURES: dict[str, Words] = {
         _("The storage refused the audio."), _("Check the storage; it is tried again by itself.")
     ),
     "internal": Words(_("The worker failed."), _("Try again. If it stays, the worker's log says why.")),
+    "out_of_memory": Words(
+        _("The worker ran out of memory."),
+        _("Split the sentence, or give the worker a device with more memory."),
+    ),
     "worker_lost": Words(
         _("The work was lost with its worker, again and again."), _("Look at the workers' logs.")
     ),
@@ -71,7 +75,7 @@ FAILURES: dict[str, Words] = {
         _("No readable text was found."), _("A scan needs text recognition first; then import the result.")
     ),
     "unsupported_format": Words(
-        _("This kind of file cannot be read."), _("Use EPUB, DOCX, Markdown or plain text.")
+        _("This kind of file cannot be read."), _("Use EPUB, DOCX, PDF, ODT, RTF, HTML, FB2, Markdown or plain text.")
     ),
     "too_large": Words(_("The file is too large."), _("Split it, or ask the operator to raise the limit.")),
     "text_lost": Words(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Iterable
 from typing import Any
@@ -12,6 +13,8 @@ from channels.layers import get_channel_layer
 from django.db import transaction
 
 log = logging.getLogger(__name__)
+
+SEND_S = 0.5  # a click must not wait for a channel layer that swallows what is sent
 
 
 def document_group(public_id: UUID | str) -> str:
@@ -34,10 +37,14 @@ def _send(group: str, message: dict[str, Any]) -> None:
     if layer is None:
         return
     try:
-        async_to_sync(layer.group_send)(group, message)
+        async_to_sync(_within)(layer, group, message)
     except Exception:
         # Redis away: the rows are committed, pages catch up when they reconnect
         log.warning("could not tell %s", group, exc_info=True)
+
+
+async def _within(layer: Any, group: str, message: dict[str, Any]) -> None:
+    await asyncio.wait_for(layer.group_send(group, message), SEND_S)
 
 
 def segments_changed(document: UUID | str, ids: Iterable[int]) -> None:

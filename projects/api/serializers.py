@@ -194,7 +194,7 @@ class ProjectVoiceSetSerializer(serializers.Serializer):
 
 # --- imports -----------------------------------------------------------------------------------------------------------
 class UploadSerializer(serializers.Serializer):
-    """A manuscript: EPUB, DOCX, Markdown or plain text."""
+    """A manuscript: EPUB, DOCX, PDF, ODT, RTF, HTML, FB2, Markdown, plain text, or a zip of chapter files."""
 
     file = serializers.FileField(allow_empty_file=True)  # the service refuses an empty one, in words
     language = serializers.RegexField(

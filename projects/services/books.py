@@ -79,7 +79,8 @@ def project_create(book: ParsedBook, *, owner: User, voice: Voice | None, langua
 @transaction.atomic
 def chapter_add(project: Project, chapter: ParsedChapter, *, at_start: bool) -> Document:
     """Put one more chapter in front of all others, or behind them. Raises TextLost."""
-    Project.objects.select_for_update().get(pk=project.pk)  # one order key at a time
+    # one order key at a time; read under the lock, for its voice may have changed since
+    project = Project.objects.select_for_update().get(pk=project.pk)
     keys = project.documents.order_by("order_key").values_list("order_key", flat=True)
     key = key_between(None, keys.first()) if at_start else key_between(keys.last(), None)
     return _chapter_create(project, chapter, key, _Defaults(project.language, project.voice))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import re
 import tempfile
 from pathlib import PurePath
 from typing import BinaryIO, cast
@@ -26,6 +27,7 @@ from projects.work import WorkState, work_added, work_created, work_move, work_r
 log = logging.getLogger(__name__)
 
 PIECE = 1_000_000  # bytes read at a time
+_SUFFIX = re.compile(r"\.[a-z0-9]{1,10}")
 
 
 class UploadRefused(Exception):
@@ -73,8 +75,11 @@ def import_create(
         row = ManuscriptImport(
             user=user, name=safe, size_bytes=size, sha256=digest.hexdigest(), language=language, voice=voice
         )
+        suffix = PurePath(safe).suffix.lower()
+        if not _SUFFIX.fullmatch(suffix):  # a name may end in anything, and a key must stay one a store takes
+            suffix = ""
         row.file_key = default_storage.save(
-            f"imports/{row.public_id}/{row.sha256[:16]}{PurePath(safe).suffix.lower()}", File(copy)
+            f"imports/{row.public_id}/{row.sha256[:16]}{suffix}", File(copy)
         )
     with transaction.atomic():
         row.save()

@@ -43,7 +43,7 @@ def project_update(project: Project, **changes: Any) -> Project:
     """
     if unknown := set(changes) - set(EDITABLE):
         raise ValueError(f"not editable: {sorted(unknown)}")
-    language_before = project.language
+    language_before = Project.objects.select_for_update(no_key=True).get(pk=project.pk).language
     for name, value in changes.items():
         setattr(project, name, value)
     project.save(update_fields=list(changes))

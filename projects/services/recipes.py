@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from itertools import islice
-
+from django.db import transaction
 from django.db.models import F, QuerySet
 from django.db.models.functions import Now
 
@@ -54,20 +52,20 @@ def recipe_of(segment: Segment) -> str:
     )
 
 
-def _chunks(rows: Iterable[Segment]) -> Iterator[list[Segment]]:
-    iterator = iter(rows)
-    while chunk := list(islice(iterator, CHUNK)):
-        yield chunk
-
-
+@transaction.atomic
 def recipes_rewrite(segments: QuerySet[Segment]) -> int:
     """Store anew the recipes of these segments, after a deliberate act; the number that changed.
 
-    Chunked, so that a whole book neither fills memory nor holds one long transaction's worth of parameters.
+    Chunked, so that a whole book neither fills memory nor holds one long statement's worth of parameters. Each chunk
+    is locked, in the order of keys, and then read: an edit that comes between would else be given the recipe of its
+    former words.
     """
     changed = 0
-    rows = segments.select_related("document__project__voice", "block", "voice").iterator(chunk_size=CHUNK)
-    for chunk in _chunks(rows):
+    keys = list(segments.order_by("pk").values_list("pk", flat=True))
+    for begin in range(0, len(keys), CHUNK):
+        rows = Segment.objects.filter(pk__in=keys[begin : begin + CHUNK]).order_by("pk")
+        list(rows.select_for_update().values_list("pk"))
+        chunk = rows.select_related("document__project__voice", "block", "voice")
         moved: dict[object, list[int]] = {}
         updates = []
         for segment in chunk:
@@ -89,4 +87,4 @@ def recipes_rewrite(segments: QuerySet[Segment]) -> int:
 
 def project_recipes_rewrite(project: Project) -> int:
     """All of a book's segments."""
-    return recipes_rewrite(Segment.objects.filter(document__project=project).order_by("pk"))
+    return recipes_rewrite(Segment.objects.filter(document__project=project))

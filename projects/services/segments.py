@@ -67,34 +67,29 @@ def segment_settle(segment_id: int, *, wanted: bool) -> None:
 def segment_edit_text(
     segment: Segment, *, text: str, text_rev: int, user: User | None, spoken: str | None = None
 ) -> Segment:
-    """Change a sentence's printed words, and with them the spoken ones unless those were set by hand.
+    """Change a sentence's printed words, and with them the spoken ones.
 
-    `spoken` sets the spoken words by hand; "" gives them back to the normaliser. The old take stays and the sentence
-    turns stale. Raises StaleRevision if `text_rev` is not the current one, EmptyText for no words.
+    `spoken` sets the spoken words by hand; "" gives them back to the normaliser, and so does another text that comes
+    without them. The old take stays and the sentence turns stale. Raises StaleRevision if `text_rev` is not the current one, EmptyText for no words.
     """
     text = " ".join(text.split())
     if not text:
         raise EmptyText
-    held = (
-        Segment.objects.select_for_update(of=("self",))
-        .select_related("document__project__voice", "block", "voice")
-        .get(pk=segment.pk)
-    )
+    # Two statements: what the lock waited for may have been another voice for the book, and only a statement that
+    # begins after it sees that.
+    Segment.objects.select_for_update().only("pk").get(pk=segment.pk)
+    held = Segment.objects.select_related("document__project__voice", "block", "voice").get(pk=segment.pk)
     if held.text_rev != text_rev:
         raise StaleRevision
     before, spoken_before = held.text, held.spoken
-    by_hand = held.spoken_set if spoken is None else bool(spoken.strip())
-    if text == before and (spoken is None or (spoken.strip() == held.spoken and by_hand == held.spoken_set)):
+    asked = None if spoken is None else " ".join(spoken.split())
+    by_hand = bool(asked)
+    as_it_was = asked is None or (by_hand == held.spoken_set and asked in ("", held.spoken))
+    if text == before and as_it_was:  # saved unchanged: a newer normaliser must not touch it
         return held
 
     spans = spans_after_edit(before, text, tuple(Span(*item) for item in held.spans))
-    if spoken is not None and spoken.strip():
-        said = " ".join(spoken.split())
-    elif by_hand and text == before:
-        said = held.spoken
-    else:
-        by_hand = False
-        said = spoken_text(text, language=language_of(held), spans=spans, kind=held.block.kind)
+    said = asked or spoken_text(text, language=language_of(held), spans=spans, kind=held.block.kind)
     held.text, held.spoken = text, said
     changed = segments_touch(
         Segment.objects.filter(pk=held.pk, text_rev=text_rev),
@@ -130,8 +125,8 @@ def take_choose(segment: Segment, take: Take) -> None:
     """Make a take the current one; that never makes a sentence stale of itself. Raises TakeNotOfSegment."""
     if take.segment_id != segment.pk or take.deleted_at is not None:
         raise TakeNotOfSegment
-    Take.objects.filter(pk=take.pk).update(is_candidate=False)
     held = Segment.objects.select_for_update().only("pk", "state").get(pk=segment.pk)
+    Take.objects.filter(pk=take.pk).update(is_candidate=False)
     changes: dict[str, Any] = {"chosen_take": take}
     if held.state in (RenderState.EMPTY, RenderState.FAILED):
         changes |= {"state": RenderState.READY, "failure_code": "", "failure_detail": ""}

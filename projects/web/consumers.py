@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from typing import Any
 from uuid import UUID
@@ -10,6 +11,7 @@ from uuid import UUID
 from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.contrib.auth import get_user
+from django.core.exceptions import ObjectDoesNotExist
 from django.http import Http404
 from django.template.loader import render_to_string
 from django.utils import translation
@@ -22,6 +24,8 @@ from projects.notify import document_group, project_group, user_group
 from projects.web.fragments import stamp_html
 from projects.web.panels import panel_html
 from projects.web.views import library_context, meter_html, rows_html
+
+log = logging.getLogger(__name__)
 
 FRAME_S = 0.05  # changes within so many seconds are pushed together: at most 20 pushes a second and page
 ROWS = 200  # sentences in one message
@@ -79,8 +83,14 @@ class PushConsumer(AsyncWebsocketConsumer):
         try:
             for message in await database_sync_to_async(self._render_checked)():
                 await self.send(text_data=message)
-        except Http404:
+        except (Http404, ObjectDoesNotExist):
             await self.close(code=4404)
+            return
+        except Exception:
+            # what had gathered is lost with it (the database away, say): the page connects again and catches up
+            log.warning("a push failed; its page is asked to come back", exc_info=True)
+            await self.close(code=1013)  # try again later (RFC 6455's registry)
+            return
         if self.gathered():
             self.flush_task = asyncio.create_task(self._flush())
 

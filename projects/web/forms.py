@@ -7,9 +7,11 @@ from typing import Any
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
+from projects.importers.registry import importers
 from projects.models import Project
 
-ACCEPT = ".epub,.docx,.md,.markdown,.txt"
+# what the file dialog offers: every ending that some importer knows
+ACCEPT = ",".join(dict.fromkeys(ending for importer in importers() for ending in importer.extensions))
 
 
 class UploadForm(forms.Form):

@@ -24,7 +24,7 @@ from projects.access import (
     access_import,
     access_project,
     access_segment,
-    access_voice,
+    access_voice_offered,
     permitted,
     projects_of,
     role_in,
@@ -222,7 +222,7 @@ def voices(request: HttpRequest, public_id: UUID) -> HttpResponse:
 def project_voice(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Let another voice narrate."""
     book = access_project(request.user, public_id, Action.CAST)
-    voice = access_voice(request.user, request.POST.get("voice", ""))
+    voice = access_voice_offered(request.user, request.POST.get("voice", ""), book)
     try:
         changed = project_set_voice(book, voice)
     except VoiceCannotSpeak as exc:

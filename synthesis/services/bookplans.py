@@ -6,6 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from itertools import chain, pairwise
 from typing import Any
 
 from django.core.files.storage import default_storage
@@ -77,8 +78,10 @@ def _lines(document: Document, rules: Mapping[str, int], voices: dict[str, int |
         .in_order()
         .iterator(chunk_size=CHUNK)
     )
-    for segment in segments:
-        pause = pause_ms(segment.boundary, rules, segment_pause(segment))
+    for segment, following in pairwise(chain(segments, (None,))):
+        assert segment is not None  # only the last one's follower is
+        ends_block = following is None or following.block_id != segment.block_id
+        pause = pause_ms(segment.boundary, rules, segment_pause(segment, ends_block=ends_block))
         take = segment.chosen_take
         if take is None or not segment.spoken:
             # a scene break, say: silent itself, but the pause it asks for is kept
@@ -111,11 +114,11 @@ def _lines(document: Document, rules: Mapping[str, int], voices: dict[str, int |
     return lines
 
 
-def segment_pause(segment: Segment) -> int | None:
+def segment_pause(segment: Segment, *, ends_block: bool) -> int | None:
     """The pause set by hand after a segment: its own, or, where it ends its block, the block's. None = by the rules."""
     if segment.pause_after_ms is not None:
         return segment.pause_after_ms
-    return segment.block.pause_after_ms if not segment.separator else None
+    return segment.block.pause_after_ms if ends_block else None
 
 
 def _voices_evened(chapters: list[ChapterPlan], voices: Mapping[str, int | None]) -> tuple[ChapterPlan, ...]:

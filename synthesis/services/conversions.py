@@ -83,7 +83,8 @@ def wanted(scope: Scope, target: Project | Document | Segment, only: Only) -> Pl
 
 def _planned(segments: SegmentQuerySet, *, kept_too: bool = False) -> Plan:
     """Sort segments into what is made and what is left out; locked and approved ones are made only if asked for."""
-    rows = segments.select_related("document__project__voice", "block", "voice").in_order()
+    said = segments.exclude(spoken="")  # whatever asks: without words there is nothing to make
+    rows = said.select_related("document__project__voice", "block", "voice").in_order()
     plan = Plan()
     for segment in rows.iterator(chunk_size=CHUNK):
         if segment.state in (RenderState.QUEUED, RenderState.RENDERING):
@@ -216,10 +217,12 @@ def _jobs_create(conversion: Conversion, segments: list[Segment], *, new_variant
         for offset, segment in enumerate(chunk):
             take = made.get((segment.pk, prints[segment.pk]))
             if take is not None:
-                take_choose(segment, take)
+                _take_again(segment, take)
                 continue
             voice = voice_of(segment)
-            if voice is None:  # _voices_check saw to it; a row may still have changed under us
+            if (
+                voice is None or not segment.recipe
+            ):  # the checks saw to it; an order without words stops a pool
                 continue
             pools.add(voice.pool)
             jobs.append(
@@ -256,6 +259,14 @@ def _jobs_create(conversion: Conversion, segments: list[Segment], *, new_variant
         )
         _tell(chunk)
     return pools
+
+
+def _take_again(segment: Segment, take: Take) -> None:
+    """Let a take that exists sound; on a locked or approved line that sounds already it waits for a choice."""
+    if not segment.is_kept or segment.chosen_take_id in (None, take.pk):
+        take_choose(segment, take)
+    else:
+        Take.objects.filter(pk=take.pk).update(is_candidate=True)
 
 
 def _tell(segments: Iterable[Segment]) -> None:
@@ -299,7 +310,7 @@ def conversion_cancel(conversion: Conversion) -> int:
     open_jobs = list(
         conversion.jobs.filter(state__in=OPEN_STATES).order_by("pk").values_list("pk", flat=True)
     )
-    cancelled = 0
+    cancelled, waiting = 0, []
     for begin in range(0, len(open_jobs), CHUNK):
         mine = conversion.jobs.filter(pk__in=open_jobs[begin : begin + CHUNK], state__in=OPEN_STATES)
         if connection.features.has_select_for_update:
@@ -314,7 +325,10 @@ def conversion_cancel(conversion: Conversion) -> int:
                 for pk, _segment, state, dispatch_no, attempts in chunk
             ]
         )
-        ids = [row[1] for row in chunk]
+        waiting += [row[1] for row in chunk]
+    waiting.sort()
+    for begin in range(0, len(waiting), CHUNK):  # only now: no job is locked by whoever holds a sentence
+        ids = waiting[begin : begin + CHUNK]
         if connection.features.has_select_for_update:  # first their locks, then the look at other jobs
             list(Segment.objects.filter(pk__in=ids).select_for_update().order_by("pk").values_list("pk"))
         wanted_else = set(

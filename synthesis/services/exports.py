@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import secrets
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
@@ -350,7 +351,9 @@ class _Run:
         """Put the file into storage and close the row; a file that came too late is taken away again."""
         self._progress(0.98)
         size = out.stat().st_size
-        key = f"p/{self.project.public_id}/exports/r{self.row.revision}/{self.dispatch_no}/{name}"
+        # A message may be delivered twice: two runs of one dispatch must not share a key, for the later one is deleted.
+        run = f"{self.dispatch_no}-{secrets.token_hex(4)}"
+        key = f"p/{self.project.public_id}/exports/r{self.row.revision}/{run}/{name}"
         with out.open("rb") as file:
             key = default_storage.save(key, File(file))
         with transaction.atomic():

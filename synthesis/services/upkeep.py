@@ -10,7 +10,10 @@ from django.conf import settings
 from django.db import close_old_connections
 
 from projects.models import Voice
+from synthesis.services.collecting import garbage_collect
+from synthesis.services.deadletters import dead_letters_drop, dead_letters_read
 from synthesis.services.dispatching import leases_settle
+from synthesis.services.history import events_drop
 from synthesis.services.production import production_settle
 from synthesis.services.voices import voices_sync
 
@@ -21,9 +24,29 @@ VOICES_FIRST_S = 5  # … until there are any
 
 
 def upkeep_pass() -> dict[str, int]:
-    """Expired leases, waiting work; what each step changed. A failing step is logged and does not stop the others."""
+    """Dead letters, expired leases, waiting work; what each step changed."""
+    steps: dict[str, Callable[[], int]] = {
+        "dead_letters": dead_letters_read,
+        "segments": leases_settle,
+        "production": production_settle,
+    }
+    return _steps_run(steps)
+
+
+def upkeep_slow_pass() -> dict[str, int]:
+    """What need not be done often: garbage in storage, old history."""
+    return _steps_run(
+        {
+            "garbage": garbage_collect,
+            "events": lambda: events_drop(settings.JOB_EVENT_DAYS),
+            "letters": dead_letters_drop,
+        }
+    )
+
+
+def _steps_run(steps: dict[str, Callable[[], int]]) -> dict[str, int]:
+    """Run one step after the other. A failing one is logged and does not stop the others."""
     done: dict[str, int] = {}
-    steps: dict[str, Callable[[], int]] = {"segments": leases_settle, "production": production_settle}
     for name, step in steps.items():
         try:
             done[name] = step()
@@ -35,6 +58,7 @@ def upkeep_pass() -> dict[str, int]:
 def upkeep_loop(stop: Callable[[float], bool]) -> None:
     """Pass after pass until `stop(seconds)`, which waits so long, says to end."""
     voices_at = 0.0
+    slow_at = time.monotonic() + min(60, settings.COLLECT_PERIOD_S)  # not while everything starts
     while True:
         close_old_connections()
         upkeep_pass()
@@ -47,6 +71,9 @@ def upkeep_loop(stop: Callable[[float], bool]) -> None:
                 new = 0
             known = new or Voice.objects.filter(project=None).exists()
             voices_at = now + (VOICES_PERIOD_S if known else VOICES_FIRST_S)
+        if now >= slow_at:
+            upkeep_slow_pass()
+            slow_at = time.monotonic() + settings.COLLECT_PERIOD_S
         close_old_connections()
         if stop(settings.UPKEEP_PERIOD_S):
             return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import secrets
+from contextlib import closing
 
 from django.conf import settings
 from django.core.files.base import ContentFile
@@ -30,9 +31,9 @@ SAMPLES = {
 SAMPLE_DEADLINE_MS = 30_000
 
 
-def client_make() -> InferenceClient:
-    """A client for the configured pools."""
-    return InferenceClient(settings.INFERENCE_POOLS, timeout_s=settings.INFERENCE_TIMEOUT_S)
+def client_make(timeout_s: float | None = None) -> InferenceClient:
+    """A client for the configured pools. Close it."""
+    return InferenceClient(settings.INFERENCE_POOLS, timeout_s=timeout_s or settings.INFERENCE_TIMEOUT_S)
 
 
 def voices_sync(client: InferenceClient | None = None) -> int:
@@ -41,7 +42,9 @@ def voices_sync(client: InferenceClient | None = None) -> int:
     A known voice is never changed: another model revision makes a new row, and books keep the one they pinned.
     Unreachable pools are passed over.
     """
-    client = client or client_make()
+    if client is None:
+        with closing(client_make()) as own:
+            return voices_sync(own)
     new = 0
     for pool in settings.INFERENCE_POOLS:
         try:
@@ -105,7 +108,7 @@ def voice_sample(voice: Voice) -> str:
         speed=voice.speed,
         parameters=dict(voice.parameters),
     )
-    client = client_make()
+    client = client_make(SAMPLE_DEADLINE_MS / 1000)  # somebody waits, and so does one of our threads
     try:
         spoken = client.speak(order, deadline_ms=SAMPLE_DEADLINE_MS)
     finally:

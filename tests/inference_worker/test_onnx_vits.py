@@ -5,9 +5,11 @@ import json
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch")
+pytest.importorskip("torch")
 pytest.importorskip("onnxruntime")
 pytest.importorskip("onnx", reason="the package onnx is not installed (needed to build the test's graph)")
+
+import torch  # noqa: E402
 
 from inference_worker.engines.base import Speech, Utterance  # noqa: E402
 from inference_worker.engines.onnx_vits import OnnxVitsEngine  # noqa: E402

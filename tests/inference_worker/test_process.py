@@ -39,7 +39,7 @@ def process(port: int, *args: str) -> Iterator[tuple[subprocess.Popen, int]]:
             with contextlib.suppress(psutil.NoSuchProcess, ProcessLookupError):
                 p.kill()
         child.wait()
-        for pipe in (child.stdin, child.stdout):
+        for pipe in (p for p in (child.stdin, child.stdout) if p):
             with contextlib.suppress(OSError):
                 pipe.close()
 
@@ -51,6 +51,7 @@ def _children(pid: int) -> list[psutil.Process]:
 
 
 def events(child: subprocess.Popen, until: str) -> list[dict]:
+    assert child.stdout is not None
     seen = []
     for line in child.stdout:
         seen.append(json.loads(line))

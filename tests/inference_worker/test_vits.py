@@ -8,7 +8,7 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from inference_worker.engines.base import Speech, Utterance  # noqa: E402
+from inference_worker.engines.base import About, Speech, Utterance  # noqa: E402
 from inference_worker.engines.vits import VitsEngine, decoder_reach  # noqa: E402
 from inference_worker.errors import SpeechError  # noqa: E402
 
@@ -55,8 +55,14 @@ def folder(tmp_path_factory):
     return build(tmp_path_factory.mktemp("vits") / "model")
 
 
-def loaded(folder, **options) -> VitsEngine:
-    engine = VitsEngine({"model": str(folder), **options}, None)
+class Loaded(VitsEngine):
+    """An engine that remembers what it said of itself."""
+
+    about: About
+
+
+def loaded(folder, **options) -> Loaded:
+    engine = Loaded({"model": str(folder), **options}, None)
     engine.about = engine.load("cpu", 1)
     return engine
 

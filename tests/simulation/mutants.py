@@ -32,6 +32,7 @@ class Mutant:
     module: str
     old: str
     new: str
+    first: int = 0  # the seed to begin with; a rare one is not looked for from the start each time
 
 
 MUTANTS = (
@@ -97,10 +98,10 @@ MUTANTS = (
         "return _again(job, rows, code, wait_s=0.0, attempts=job.attempts + 1)",
     ),
     Mutant(
-        "a marked object is trusted",
+        "a late success is not looked up in the store",
         "results",
         "    if marked or not (current and job.in_lease):\n",
-        "    if not current:\n",
+        "    if False:\n",
     ),
     Mutant(
         "the attempts never end",
@@ -131,6 +132,7 @@ MUTANTS = (
         "collection",
         "            if not rows.garbage_hold(key, seconds=limits.grace_s):\n                continue\n",
         "",
+        first=1_500,
     ),
     Mutant(
         "a row is changed by id alone (dispatch)",

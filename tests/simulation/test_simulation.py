@@ -11,7 +11,7 @@ from tests.simulation.mutants import MUTANTS, Mutant, flow_of
 from tests.simulation.shrink import shrink, story
 from tests.simulation.world import FLOW, Violation, play
 
-SEEDS = int(os.environ.get("SIMULATE_SEEDS", "1000"))
+SEEDS = int(os.environ.get("SIMULATE_SEEDS", "600"))
 FIRST = int(os.environ.get("SEED", "0"))
 MUTANT_SEEDS = 3_000  # each is found long before
 
@@ -56,14 +56,14 @@ def test_the_schedules_are_worth_something():
     assert moves <= {f"{source}>{to}" for source, to in seen}
     assert reasons >= {
         "worker_busy", "worker_unreachable", "storage_refused", "expired", "unconfirmed", "internal", "held",
-        "voice_not_found", "text_not_speakable", "text_changed", "object_missing", "worker_lost", "superseded",
+        "voice_not_found", "text_not_speakable", "text_changed", "worker_lost", "superseded",
     }  # fmt: skip
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_a_missing_guard_is_noticed(mutant: Mutant):
     flow = flow_of(mutant)
-    for seed in range(MUTANT_SEEDS):
+    for seed in range(mutant.first, mutant.first + MUTANT_SEEDS):
         try:
             play(seed, flow=flow)
         except Violation:

@@ -37,7 +37,7 @@ from synthesis.speaking.wire import Outcome, SpeechOrder, SpeechResult, TakeFact
 
 POOLS = ("cpu", "gpu")
 UPKEEP_S = 5.0
-COLLECT_S = 12.0
+COLLECT_MOST_S = 40.0
 FAULTS_END_S = 150.0
 END_S = 1_500.0  # by then everything has long come to rest
 DELIVERIES = 3  # of one message, then it is a dead letter
@@ -162,6 +162,9 @@ class World:
         self.unspeakable: set[str] = set()
         self.slow = setting.choice((1.0, 1.0, 1.0, 6.0))  # 6 = many take longer than their lease
         self.same_bytes = setting.random() < 0.7
+        # some schedules are hard on results, so that objects lie about, are made again and are collected meanwhile
+        self.forgetful = 4 if setting.random() < 0.25 else 1
+        self.collect_s = setting.choice((5.0, COLLECT_MOST_S))
         self.bunched = setting.random() < 0.5  # results come in bunches, as from batches
         self.work: Counter[str] = Counter()  # deliveries per order, as the broker counts them
         self.harmed: set[str] = set()  # jobs that chance has taken a worker, an order or a result from
@@ -216,7 +219,7 @@ class World:
                     self.harmed.add(self.settling[me].job)
                 self._sleep(me, self.random.uniform(5.0, 30.0))
                 return
-        if self.random.random() < 0.5:
+        if self.random.random() < 0.4:
             self._sleep(me, self.random.random() * 0.02)
 
     def _sleep(self, me: Any, seconds: float) -> None:
@@ -318,12 +321,12 @@ class World:
         return SpeechResult.of(order, Outcome.DONE, take=facts.to_wire())
 
     def _result_send(self, result: SpeechResult) -> None:
-        if self.now < FAULTS_END_S and self.choices.happens("result lost", 0.03):
+        if self.now < FAULTS_END_S and self.choices.happens("result lost", 0.03 * self.forgetful):
             self.harmed.add(result.job)
             return
         delay = self.random.random() * 0.05
-        if self.choices.happens("result late", 0.05):
-            delay = self.random.uniform(5.0, 120.0)
+        if self.choices.happens("result late", 0.05 * self.forgetful):
+            delay = self.random.uniform(2.0, self.random.choice((10.0, 120.0)))
             self.harmed.add(result.job)
         if self.bunched:
             delay += 0.5 - (self.now + delay) % 0.5
@@ -374,7 +377,7 @@ class World:
             self.flow.garbage_sweep(rows=self.rows, objects=self.objects, limits=self.limits)
 
         self.run("collector", collect_pass)
-        self.at(COLLECT_S, self._collect)
+        self.at(self.collect_s, self._collect)
 
     # -- the users -----------------------------------------------------------------------------------------------------
     def _people(self) -> None:
@@ -579,7 +582,9 @@ class World:
         """A success that changed nothing: only if nothing wanted it, or its object is not there."""
         job = self.rows.tables["job"].get(self.rows._jobs_by_id.get(result.job, 0))
         facts = result.facts
-        if job is None or facts is None or self.objects.away or facts.audio_key not in self.objects.kept:
+        if job is None or facts is None or self.objects.away:
+            return
+        if not {facts.audio_key, facts.peaks_key} <= self.objects.kept.keys():
             return
         if (
             "job",
@@ -683,7 +688,7 @@ class World:
             self._need(
                 breaker_row["opened_at"] is None or not busy, f"{breaker_row['subject']} stays held (P10)"
             )
-        if self.now >= END_S - COLLECT_S:
+        if self.now >= END_S - COLLECT_MOST_S:
             held = {key for take in tables["take"].values() for key in (take["audio_key"], take["peaks_key"])}
             left = [key for key in self.objects.kept if key not in held]
             self._need(not left, f"{len(left)} objects nobody points at are still there (P5)")

@@ -107,6 +107,7 @@ STORAGES: dict[str, dict] = {
                 "region_name": S3_REGION,
                 "default_acl": None,
                 "querystring_expire": S3_LINK_SECONDS,
+                "max_memory_size": 5_000_000,  # bytes of an opened object in memory; beyond, a temporary file
                 "file_overwrite": True,  # keys carry the content's own hash: the same key is the same bytes
                 # Path-style addresses, and checksums only where required: several S3-compatible stores refuse the
                 # checksums that boto3 >= 1.36 sends by default.

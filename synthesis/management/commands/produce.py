@@ -41,7 +41,7 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("file", type=Path, help="EPUB, DOCX, Markdown or text")
+        parser.add_argument("file", type=Path, help="EPUB, DOCX, PDF, ODT, RTF, HTML, FB2, Markdown or text")
         parser.add_argument("--out", type=Path, required=True, help="folder for the finished file")
         parser.add_argument(
             "--voice", default="", help="name of a voice, for example af_heart (default: by language)"
