@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from django.db.models import QuerySet
 
-from projects.models import Segment
+from projects.importers.base import ParsedBlock, ParsedChapter
+from projects.models import Project, Segment
 from projects.recipe import spoken_digest
+from projects.services.books import chapter_add
+from projects.services.projects import project_set_voice
+from projects.services.recipes import recipe_of
 from projects.services.segments import (
     EmptyText,
     StaleRevision,
@@ -16,7 +21,7 @@ from projects.services.segments import (
     take_choose,
 )
 from projects.states import RenderState
-from tests.factories import project_make, segments_of, take_make, user_make
+from tests.factories import project_make, segments_of, take_make, user_make, voice_make
 
 pytestmark = pytest.mark.django_db
 
@@ -117,3 +122,57 @@ def test_text_integrity_is_provable_through_edits(segment):
     assert proof() == block.source_text
     Segment.objects.filter(pk=segment.pk).update(text="Tampered.")  # a write that left no edit
     assert proof() != block.source_text
+
+
+def test_saving_unchanged_changes_nothing_even_under_a_newer_normaliser(segment, monkeypatch):
+    monkeypatch.setattr("projects.services.segments.spoken_text", lambda *args, **kwargs: "Otherwise.")
+    saved = segment_edit_text(segment, text=segment.text, text_rev=1, user=None, spoken="")
+    assert (saved.spoken, saved.text_rev, saved.edits.count()) == (segment.spoken, 1, 0)
+
+
+def _meanwhile(monkeypatch, act):
+    """Let `act` happen at the moment the next row lock was waited for, as in a transaction that committed just then."""
+    fetch, done = QuerySet._fetch_all, []
+
+    def fetched(rows):
+        locks = rows.query.select_for_update and rows._result_cache is None
+        fetch(rows)
+        if locks and rows.model is Segment and not done:
+            done.append(True)
+            act()
+
+    monkeypatch.setattr(QuerySet, "_fetch_all", fetched)
+    return done
+
+
+def test_an_edit_that_waited_for_another_voice_has_its_recipe(segment, monkeypatch):
+    project, other = segment.document.project, voice_make("Bea")
+    done = _meanwhile(monkeypatch, lambda: Project.objects.filter(pk=project.pk).update(voice=other))
+    segment_edit_text(segment, text="Something else.", text_rev=1, user=None)
+    monkeypatch.undo()
+    assert done
+    found = segments_of(project)[1]
+    assert found.recipe == recipe_of(found)
+
+
+def test_another_voice_that_waited_for_an_edit_keeps_the_new_words(segment, monkeypatch):
+    project = segment.document.project
+
+    def edit():
+        Segment.objects.filter(pk=segment.pk).update(spoken="Quite other words.")
+
+    done = _meanwhile(monkeypatch, edit)
+    project_set_voice(project, voice_make("Bea"))
+    monkeypatch.undo()
+    assert done
+    assert all(found.recipe == recipe_of(found) for found in segments_of(project))
+
+
+def test_a_chapter_added_while_the_voice_changed_is_of_the_new_voice(segment):
+    stale, other = segment.document.project, voice_make("Bea")
+    project_set_voice(Project.objects.get(pk=stale.pk), other)  # behind the back of who holds `stale`
+    added = chapter_add(
+        stale, ParsedChapter(title="More", kind="chapter", blocks=(ParsedBlock("paragraph", "One more."),)),
+        at_start=False,
+    )  # fmt: skip
+    assert all(found.recipe == recipe_of(found) for found in segments_of(added))

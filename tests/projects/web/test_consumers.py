@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
+
 import pytest
 from asgiref.sync import sync_to_async
 from asgiref.testing import ApplicationCommunicator
 from channels.routing import URLRouter
 from django.contrib.auth.models import AnonymousUser
+from django.db import OperationalError
 
 from projects import notify
 from projects.models import Membership
@@ -95,3 +99,27 @@ async def test_who_lost_the_role_is_closed_at_the_next_push(monkeypatch):
     await sync_to_async(notify.segments_changed)(chapter.public_id, [segment.pk])
     closed = await talk.receive_output(timeout=5)
     assert (closed["type"], closed["code"]) == ("websocket.close", 4404)
+
+
+async def test_a_push_that_fails_asks_the_page_to_come_back(monkeypatch):
+    _project, owner, chapter, segment = await book()
+    talk = await opened(f"/ws/documents/{chapter.public_id}/", owner)
+
+    def away(*args):
+        raise OperationalError("the database is away")
+
+    monkeypatch.setattr("projects.web.consumers.rows_html", away)
+    await sync_to_async(notify.segments_changed)(chapter.public_id, [segment.pk])
+    closed = await talk.receive_output(timeout=5)
+    assert (closed["type"], closed["code"]) == ("websocket.close", 1013)
+
+
+def test_a_channel_layer_that_swallows_does_not_hold_a_click(monkeypatch):
+    class Swallows:
+        async def group_send(self, group, message):
+            await asyncio.sleep(60)
+
+    monkeypatch.setattr(notify, "get_channel_layer", Swallows)
+    begun = time.monotonic()
+    notify.library_changed("somebody")
+    assert time.monotonic() - begun < 5

@@ -7,6 +7,7 @@ import io
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import reverse
+from django.utils import timezone
 
 from accounts.roles import Role
 from projects.models import ManuscriptImport, Segment
@@ -202,3 +203,26 @@ def test_left_out_and_back(browser, project):
         assert answer.status_code == 200
         chapter.refresh_from_db()
         assert chapter.included is (included == "1")
+
+
+def test_a_voice_of_another_book_is_not_there_for_this_one(browser, project, owner):
+    other = project_make(owner)  # seen by the same person
+    foreign = voice_make("Clone", project=other)
+    retired = voice_make("Gone", retired_at=timezone.now())
+    for voice in (foreign, retired):
+        answer = browser.post(reverse("projects:project-voice", args=[project.public_id]), {"voice": voice.public_id})
+        assert answer.status_code == 404
+    own = voice_make("Own", project=project)
+    browser.post(reverse("projects:project-voice", args=[project.public_id]), {"voice": own.public_id})
+    project.refresh_from_db()
+    assert project.voice == own
+
+
+@pytest.mark.parametrize("name", ["a." + "x" * 250, "a.ü b", "a.", "book.TXT"])
+def test_a_file_name_may_end_in_anything(browser, owner, name):
+    answer = browser.post(reverse("projects:upload"), {"file": SimpleUploadedFile(name, b"One line.")})
+    assert answer.status_code == 302
+    key = ManuscriptImport.objects.get(user=owner).file_key
+    assert key.isascii()
+    assert len(key) < 100
+    assert key.endswith(".txt") == (name == "book.TXT")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from types import SimpleNamespace
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -124,7 +125,8 @@ def test_every_kind_of_block_has_its_element(kind: str, tag: str) -> None:
 def test_no_page_has_an_inline_script() -> None:
     from django.conf import settings
 
-    for folder in settings.TEMPLATES[0]["DIRS"]:
+    folders: Any = settings.TEMPLATES[0]["DIRS"]
+    for folder in folders:
         for path in folder.rglob("*.html"):
             if "admin" in path.parts:
                 continue

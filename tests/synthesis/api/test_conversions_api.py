@@ -46,7 +46,7 @@ def api(owner):
 
 
 def start(api: APIClient, key: str = "", **body: Any) -> Any:
-    headers = {"HTTP_IDEMPOTENCY_KEY": key} if key else {}
+    headers: dict[str, Any] = {"HTTP_IDEMPOTENCY_KEY": key} if key else {}
     return api.post(f"{API}/conversions/", body, **headers)
 
 
