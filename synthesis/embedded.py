@@ -117,7 +117,10 @@ class InferenceChild:
                 self._stop.wait(wait_s)
                 wait_s = min(wait_s * 2, 60)
                 if not self._stop.is_set():
-                    self._spawn()
+                    try:
+                        self._spawn()
+                    except OSError:  # no memory, no descriptors: later there may be
+                        log.exception("the inference worker could not be started")
             self._stop.wait(0.5)
 
     def ready(self) -> bool:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from typing import Any
 
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
-from django.db import transaction
+from django.db import models, transaction
 from django.utils.translation import gettext as _
 
 from accounts.models import User
@@ -19,9 +20,10 @@ from projects.recipe import recipe, spoken_digest
 from projects.services.recipes import voicing
 from projects.text.estimate import estimated_ms, words_count
 from projects.text.normalise import FRONTEND_REV
-from projects.text.segment import boundary_between, segment_block
+from projects.text.segment import SegmentDraft, boundary_between, segment_block
 
 BATCH = 500  # rows per INSERT
+BookDraft = list[list[list[SegmentDraft]]]  # chapters, blocks, sentences
 
 
 class TextLost(Exception):
@@ -40,96 +42,24 @@ def cover_key(project: Project, data: bytes, content_type: str) -> str:
     return f"p/{project.public_id}/covers/{hashlib.sha256(data).hexdigest()}.{extension}"
 
 
-@transaction.atomic
-def project_create(book: ParsedBook, *, owner: User, voice: Voice | None, language: str = "") -> Project:
-    """Create a project with all its chapters from a parsed manuscript. Raises TextLost.
+def language_chosen(book: ParsedBook, language: str = "") -> str:
+    """The language a book is imported in: what the person said, else what the file says, else English."""
+    return (language or book.language or "en")[:35]
 
-    `language` overrides what the file says. The cover is put into storage before the rows are committed; should the
-    transaction fail, an unreferenced object is all that is left.
+
+def book_draft(book: ParsedBook, language: str) -> BookDraft:
+    """Every chapter's every block in sentences, before any row is written. Raises TextLost.
+
+    Takes seconds for a long novel; so it runs outside the transaction that other writers wait for.
     """
-    project = Project.objects.create(
-        title=book.title or _("Untitled"),
-        subtitle=book.subtitle,
-        authors=list(book.authors),
-        translator=book.translator,
-        language=language or book.language or "en",
-        series=book.series,
-        series_position=book.series_position,
-        publisher=book.publisher,
-        year=book.year,
-        rights=book.rights,
-        isbn=book.isbn[:20],
-        description=book.description,
-        voice=voice,
-        narrator=voice.name if voice else "",
-    )
-    Membership.objects.create(project=project, user=owner, role=Role.OWNER)
-    if book.cover:
-        key = cover_key(project, book.cover, book.cover_type)
-        if not default_storage.exists(key):
-            default_storage.save(key, ContentFile(book.cover))
-        project.cover_key = key
-        project.save(update_fields=["cover_key"])
-    defaults = _Defaults(project.language, voice)
-    for key, chapter in zip(keys_spread(len(book.chapters)), book.chapters, strict=True):
-        _chapter_create(project, chapter, key, defaults)
-    return project
+    return [
+        [block_draft(block, block.language or chapter.language or language) for block in chapter.blocks]
+        for chapter in book.chapters
+    ]
 
 
-@transaction.atomic
-def chapter_add(project: Project, chapter: ParsedChapter, *, at_start: bool) -> Document:
-    """Put one more chapter in front of all others, or behind them. Raises TextLost."""
-    # one order key at a time; read under the lock, for its voice may have changed since
-    project = Project.objects.select_for_update().get(pk=project.pk)
-    keys = project.documents.order_by("order_key").values_list("order_key", flat=True)
-    key = key_between(None, keys.first()) if at_start else key_between(keys.last(), None)
-    return _chapter_create(project, chapter, key, _Defaults(project.language, project.voice))
-
-
-def _chapter_create(
-    project: Project, chapter: ParsedChapter, order_key: str, defaults: _Defaults
-) -> Document:
-    document = Document.objects.create(
-        project=project,
-        order_key=order_key,
-        title=chapter.title[:500],
-        kind=chapter.kind,
-        depth=chapter.depth,
-        language=chapter.language,
-        included=chapter.included,
-        exclusion_reason=chapter.reason[:300],
-    )
-    keys = keys_spread(len(chapter.blocks))
-    blocks = Block.objects.bulk_create(
-        [
-            Block(
-                document=document,
-                order_key=key,
-                kind=block.kind,
-                source_text=block.text,
-                source_ref=block.source[:500],
-                page=block.page[:20],
-                language=block.language,
-                skip_reason=block.skip_reason[:300],
-            )
-            for key, block in zip(keys, chapter.blocks, strict=True)
-        ],
-        batch_size=BATCH,
-    )
-    segments: list[Segment] = []
-    for place, (row, block) in enumerate(zip(blocks, chapter.blocks, strict=True)):
-        # what is heard next decides the pause: a note that is not read must not stretch it, a scene break must
-        heard = (b for b in chapter.blocks[place + 1 :] if b.kind == "scene_break" or not b.skip_reason)
-        following = next(heard, None)
-        segments += _segments_draft(document, row, block, following, defaults)
-    Segment.objects.bulk_create(segments, batch_size=BATCH)
-    return document
-
-
-def _segments_draft(
-    document: Document, row: Block, block: ParsedBlock, following: ParsedBlock | None, defaults: _Defaults
-) -> list[Segment]:
-    language = block.language or document.language or defaults.language
+def block_draft(block: ParsedBlock, language: str) -> list[SegmentDraft]:
+    """One block in sentences. Raises TextLost if they do not join to its text exactly."""
     drafts = segment_block(
         block.kind,
         block.text,
@@ -140,6 +70,130 @@ def _segments_draft(
     )
     if "".join(draft.text + draft.separator for draft in drafts) != block.text:
         raise TextLost(block.source or block.text[:80])
+    return drafts
+
+
+def _fitting(model: type[models.Model], **values: Any) -> dict[str, Any]:
+    """Text cut to what its column holds: a file may claim a title of any length."""
+    limits = {name: getattr(model._meta.get_field(name), "max_length", None) for name in values}
+    return {name: v[: limits[name]] if isinstance(v, str) else v for name, v in values.items()}
+
+
+@transaction.atomic
+def project_create(
+    book: ParsedBook,
+    *,
+    owner: User,
+    voice: Voice | None,
+    language: str = "",
+    drafts: BookDraft | None = None,
+) -> Project:
+    """Create a project with all its chapters from a parsed manuscript. Raises TextLost.
+
+    `language` overrides what the file says; `drafts` is what `book_draft` made of the book in that language. The cover
+    is put into storage before the rows are committed; should the transaction fail, an unreferenced object is all that
+    is left.
+    """
+    language = language_chosen(book, language)
+    if drafts is None:
+        drafts = book_draft(book, language)
+    project = Project.objects.create(
+        authors=list(book.authors),
+        voice=voice,
+        **_fitting(
+            Project,
+            title=book.title or _("Untitled"),
+            subtitle=book.subtitle,
+            translator=book.translator,
+            language=language,
+            series=book.series,
+            series_position=book.series_position,
+            publisher=book.publisher,
+            year=book.year,
+            rights=book.rights,
+            isbn=book.isbn,
+            description=book.description,
+            narrator=voice.name if voice else "",
+        ),
+    )
+    Membership.objects.create(project=project, user=owner, role=Role.OWNER)
+    if book.cover:
+        key = cover_key(project, book.cover, book.cover_type)
+        if not default_storage.exists(key):
+            default_storage.save(key, ContentFile(book.cover))
+        project.cover_key = key
+        project.save(update_fields=["cover_key"])
+    defaults = _Defaults(project.language, voice)
+    for key, chapter, drafted in zip(keys_spread(len(book.chapters)), book.chapters, drafts, strict=True):
+        _chapter_create(project, chapter, drafted, key, defaults)
+    return project
+
+
+@transaction.atomic
+def chapter_add(project: Project, chapter: ParsedChapter, *, at_start: bool) -> Document:
+    """Put one more chapter in front of all others, or behind them. Raises TextLost."""
+    # one order key at a time; read under the lock, for its voice may have changed since
+    project = Project.objects.select_for_update().get(pk=project.pk)
+    keys = project.documents.order_by("order_key").values_list("order_key", flat=True)
+    key = key_between(None, keys.first()) if at_start else key_between(keys.last(), None)
+    drafted = [block_draft(b, b.language or chapter.language or project.language) for b in chapter.blocks]
+    return _chapter_create(project, chapter, drafted, key, _Defaults(project.language, project.voice))
+
+
+def _chapter_create(
+    project: Project,
+    chapter: ParsedChapter,
+    drafted: list[list[SegmentDraft]],
+    order_key: str,
+    defaults: _Defaults,
+) -> Document:
+    document = Document.objects.create(
+        project=project,
+        order_key=order_key,
+        kind=chapter.kind,
+        depth=chapter.depth,
+        included=chapter.included,
+        **_fitting(Document, title=chapter.title, language=chapter.language, exclusion_reason=chapter.reason),
+    )
+    keys = keys_spread(len(chapter.blocks))
+    blocks = Block.objects.bulk_create(
+        [
+            Block(
+                document=document,
+                order_key=key,
+                kind=block.kind,
+                source_text=block.text,
+                **_fitting(
+                    Block,
+                    source_ref=block.source,
+                    page=block.page,
+                    language=block.language,
+                    skip_reason=block.skip_reason,
+                ),
+            )
+            for key, block in zip(keys, chapter.blocks, strict=True)
+        ],
+        batch_size=BATCH,
+    )
+    segments: list[Segment] = []
+    for place, (row, block) in enumerate(zip(blocks, chapter.blocks, strict=True)):
+        # what is heard next decides the pause: a note that is not read must not stretch it, a scene break must
+        heard = (b for b in chapter.blocks[place + 1 :] if b.kind == "scene_break" or not b.skip_reason)
+        following = next(heard, None)
+        segments += _segments(document, row, block, following, drafted[place], defaults)
+    Segment.objects.bulk_create(segments, batch_size=BATCH)
+    return document
+
+
+def _segments(
+    document: Document,
+    row: Block,
+    block: ParsedBlock,
+    following: ParsedBlock | None,
+    drafts: list[SegmentDraft],
+    defaults: _Defaults,
+) -> list[Segment]:
+    language = block.language or document.language or defaults.language
     rows = []
     for key, draft in zip(keys_spread(len(drafts)), drafts, strict=True):
         wanted = ""

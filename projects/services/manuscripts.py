@@ -21,7 +21,7 @@ from projects import notify
 from projects.importers import registry
 from projects.importers.base import ImportRefused
 from projects.models import ManuscriptImport, Project, Voice
-from projects.services.books import TextLost, project_create
+from projects.services.books import TextLost, book_draft, language_chosen, project_create
 from projects.work import WorkState, work_added, work_created, work_move, work_retry
 
 log = logging.getLogger(__name__)
@@ -78,9 +78,7 @@ def import_create(
         suffix = PurePath(safe).suffix.lower()
         if not _SUFFIX.fullmatch(suffix):  # a name may end in anything, and a key must stay one a store takes
             suffix = ""
-        row.file_key = default_storage.save(
-            f"imports/{row.public_id}/{row.sha256[:16]}{suffix}", File(copy)
-        )
+        row.file_key = default_storage.save(f"imports/{row.public_id}/{row.sha256[:16]}{suffix}", File(copy))
     with transaction.atomic():
         row.save()
         work_created(row)
@@ -102,8 +100,9 @@ def import_run(row: ManuscriptImport, dispatch_no: int) -> bool:
             )
     except ImportRefused as exc:
         return _import_failed(row, dispatch_no, exc.code, str(exc))
-    language = row.language or book.language
+    language = language_chosen(book, row.language)
     try:
+        drafts = book_draft(book, language)
         with transaction.atomic():
             held = ManuscriptImport.objects.select_for_update().get(pk=row.pk)
             if held.state != WorkState.LEASED or held.dispatch_no != dispatch_no:
@@ -111,8 +110,9 @@ def import_run(row: ManuscriptImport, dispatch_no: int) -> bool:
             project = project_create(
                 book,
                 owner=row.user,
-                voice=row.voice or voice_default(language or "en"),
-                language=row.language,
+                voice=row.voice or voice_default(language),
+                language=language,
+                drafts=drafts,
             )
             work_move(
                 ManuscriptImport,

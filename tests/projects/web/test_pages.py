@@ -210,7 +210,9 @@ def test_a_voice_of_another_book_is_not_there_for_this_one(browser, project, own
     foreign = voice_make("Clone", project=other)
     retired = voice_make("Gone", retired_at=timezone.now())
     for voice in (foreign, retired):
-        answer = browser.post(reverse("projects:project-voice", args=[project.public_id]), {"voice": voice.public_id})
+        answer = browser.post(
+            reverse("projects:project-voice", args=[project.public_id]), {"voice": voice.public_id}
+        )
         assert answer.status_code == 404
     own = voice_make("Own", project=project)
     browser.post(reverse("projects:project-voice", args=[project.public_id]), {"voice": own.public_id})
