@@ -11,7 +11,8 @@
 
 Everything goes into `.venv`, `static/node_modules`, `static/dist` and `var`; nothing is installed system-wide. Each step
 is skipped when what it depends on has not changed, so a second start needs neither network nor time.
-`INFERENCE=torch` adds torch and transformers for the heavy voices.
+`INFERENCE=torch` adds torch and transformers for the heavy voices. `QWEN=1` (or `CI=true`) lets `test` make `.venv-qwen`
+too, on top of `.venv`, for the voices that want other versions.
 """
 
 from __future__ import annotations
@@ -41,6 +42,8 @@ STAMP = VENV / ".bootstrap.json"
 NODE_STAMP = STATIC / "node_modules" / ".bootstrap-packages"
 BUILD_STAMP = STATIC / "node_modules" / ".bootstrap-build"
 PYTHON_LEAST = (3, 11)
+SECOND = ROOT / ".venv-qwen"
+SECOND_TESTS = ("tests/inference_worker/test_qwen3_tts.py", "tests/inference_worker/test_kokoro_torch.py")
 
 
 class Failed(Exception):
@@ -251,6 +254,39 @@ def setup(extras: Iterable[str] = ()) -> None:
     STAMP.write_text(json.dumps({"fingerprint": fingerprint, "extras": sorted(wanted)}))
 
 
+def second_environment() -> Path:
+    """Python of `.venv-qwen`, which has the pins of constraints-qwen.txt and, behind them, all of `.venv`.
+
+    qwen-tts wants an older transformers than ours; sharing the rest spares another torch. Quick when it is there.
+    """
+    setup(["dev", "torch"])
+    pins = ROOT / "constraints-qwen.txt"
+    python = SECOND / BIN.name / PYTHON.name
+    stamp = SECOND / ".bootstrap"
+    wanted = digest(pins.read_bytes(), str(ROOT).encode(), sys.version.encode())
+    if python.exists() and stamp.exists() and stamp.read_text() == wanted:
+        return python
+    shutil.rmtree(SECOND, ignore_errors=True)
+    code, tail = run_logged(
+        "Second environment", [PYTHON, "-m", "venv", "--without-pip", SECOND], log="venv-qwen.log"
+    )
+    if code:
+        raise failed_step("Making the second environment", tail, "venv-qwen.log")
+    ask = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    first, second = (
+        subprocess.run([str(which), "-c", ask], capture_output=True, text=True, check=True).stdout.strip()
+        for which in (PYTHON, python)
+    )
+    (Path(second) / "zz-first.pth").write_text(first + "\n")  # its own packages come first
+    install: list[str | Path] = [python, "-m", "pip", "install", "--disable-pip-version-check", "--no-input"]
+    install += ["--progress-bar", "off", "--no-compile", "--no-deps", "-r", pins]
+    code, tail = run_logged("Packages of the second environment", install, log="pip-qwen.log")
+    if code:
+        raise failed_step("Installing the second environment", tail, "pip-qwen.log")
+    stamp.write_text(wanted)
+    return python
+
+
 # --- front end and voices ------------------------------------------------------------------------------------------------
 
 
@@ -394,7 +430,8 @@ def command_test(arguments: Sequence[str]) -> int:
     """Run the suite; 0 only if every part passed.
 
     Without arguments: the front end's tests; everything that needs no server (on SQLite); the tests that use the
-    database once more on PostgreSQL; then the real servers and the browser. With arguments: one pytest run with them.
+    database once more on PostgreSQL; the voices that want a second environment (with CI=true or QWEN=1); then the real
+    servers and the browser. With arguments: one pytest run with them.
     """
     setup(["dev"])
     assets()
@@ -412,6 +449,9 @@ def command_test(arguments: Sequence[str]) -> int:
 
     node_packages()
     part("front end", [npm_find(), "test", "--silent"], cwd=STATIC)
+    second = ci or os.environ.get("QWEN", "") == "1"
+    if second:  # they run in a part of their own
+        pytest += [f"--ignore={path}" for path in SECOND_TESTS]
     quick = "not services and not browser"
     together = ["-n", str(min(os.cpu_count() or 1, 4))]  # each process has a database of its own
     part("rooms, on SQLite", [*pytest, *together, "-m", quick])
@@ -427,6 +467,13 @@ def command_test(arguments: Sequence[str]) -> int:
     else:
         servers: list[str | Path] = [PYTHON, "-m", "tests.servers", "--only", "postgres", "--"]
         part(again, [*servers, *pytest, *together, "-m", quick, "--only-database"])
+    if second:
+        voices_apart = "Qwen3-TTS and Kokoro in torch, second environment"
+        try:
+            part(voices_apart, [second_environment(), "-m", "pytest", *SECOND_TESTS])
+        except Failed as problem:
+            say(f"\n{problem}")
+            outcome.append((voices_apart, 1, 0.0))
     part("real services", [*pytest, "-m", "services and not browser"])
     part("browser", [*pytest, "-m", "browser"])
 
@@ -478,7 +525,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="bootstrap.py", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("command", choices=["run", "setup", "assets", "test", "simulate", "check", "services"])
+    parser.add_argument(
+        "command", choices=["run", "setup", "assets", "test", "simulate", "check", "services"]
+    )
     parser.add_argument(
         "rest", nargs=argparse.REMAINDER, help="passed on (run: to the studio, test: to pytest)"
     )

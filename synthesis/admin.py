@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from accounts.browsing import ReadMostlyAdmin, row_link, rows_link
 from projects.work import WorkState
-from synthesis.models import Conversion, Export, Pool, SegmentJob
+from synthesis.models import Breaker, Conversion, DeadLetter, Export, JobEvent, Pool, SegmentJob
 from synthesis.services.conversions import (
     ConversionRefused,
     Only,
@@ -155,7 +155,33 @@ class ExportAdmin(ReadMostlyAdmin):
 
 @admin.register(Pool)
 class PoolAdmin(ReadMostlyAdmin):
-    list_display = ("name", "unreachable_since", "last_error")
+    list_display = ("name", "unreachable_since", "answered_at", "last_error")
     search_ids = ()
     search_text = ("name",)
     search_help_text = gettext_lazy("Part of the name.")
+
+
+@admin.register(Breaker)
+class BreakerAdmin(ReadMostlyAdmin):
+    list_display = ("subject", "voice", "pool", "opened_at", "code", "detail", "streak", "probe_at")
+    list_select_related = ("voice",)
+    search_ids = ()
+    search_text = ("subject",)
+    search_help_text = gettext_lazy("Part of the subject.")
+
+
+@admin.register(JobEvent)
+class JobEventAdmin(ReadMostlyAdmin):
+    list_display = ("seq", "at", "kind", "job", "source", "to", "dispatch_no", "attempts", "actor", "reason")
+    list_filter = ("to",)
+    search_ids = ()
+    search_text = ("kind",)
+    search_help_text = gettext_lazy("Part of a kind of work.")
+
+
+@admin.register(DeadLetter)
+class DeadLetterAdmin(ReadMostlyAdmin):
+    list_display = ("at", "queue", "reason", "job", "message_id")
+    search_ids = ()
+    search_text = ("job",)
+    search_help_text = gettext_lazy("Part of a job's public id.")

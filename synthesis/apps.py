@@ -11,10 +11,12 @@ class SynthesisConfig(AppConfig):
 
     def ready(self) -> None:
         from projects.work import on_work_added, on_work_moved
+        from synthesis.services.dispatching import aims_wake
         from synthesis.services.history import events_append
         from synthesis.services.production import production_wake
         from synthesis.web import panels
 
         on_work_added(production_wake)
+        on_work_added(aims_wake)
         on_work_moved(events_append)
         panels.hang()

@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from projects.failures import failure_words
 from projects.models import Project, Take, Voice
 from projects.work import OPEN_STATES, WorkState
-from synthesis.models import Conversion, Pool, SegmentJob
+from synthesis.models import Breaker, Conversion, Pool, SegmentJob
 
 SHOWN_AFTER_END = timedelta(hours=1)  # a finished conversion says so long what happened
 LEAST_DONE = 3  # sentences made before a time left is named
@@ -87,8 +87,10 @@ def conversion_row(conversion: Conversion) -> ConversionRow:
         reason, remedy = failure_words(code, detail or "")
         row.failures.append(Failure(code, reason, remedy, count))
     if row.waiting or row.now:
+        still = jobs.filter(state__in=OPEN_STATES).order_by()
         row.waiting_why = waiting_why(
-            set(jobs.filter(state__in=OPEN_STATES).values_list("pool", flat=True).distinct())
+            set(still.values_list("pool", flat=True).distinct()),
+            set(still.values_list("voice", flat=True).distinct()),
         )
     scope = {
         "segment": _("one sentence"),
@@ -100,8 +102,11 @@ def conversion_row(conversion: Conversion) -> ConversionRow:
     return row
 
 
-def waiting_why(pools: set[str]) -> str:
-    """Why nothing moves, since when: a pool whose workers do not answer. "" while all is well."""
+def waiting_why(pools: set[str], voices: set[int] | None = None) -> str:
+    """Why nothing moves, since when: a pool whose workers do not answer, or what is held after failing again and again.
+
+    `voices` are those that something waits for; None = any of these pools. "" while all is well.
+    """
     away = (
         Pool.objects.filter(name__in=pools)
         .exclude(unreachable_since=None)
@@ -109,10 +114,29 @@ def waiting_why(pools: set[str]) -> str:
         .first()
     )
     if away is None or away.unreachable_since is None:
-        return ""
+        return _held_why(pools, voices)
     return _("Waiting for %(pool)s since %(time)s. Nothing has failed; it goes on by itself.") % {
         "pool": away.name.upper(),
         "time": time_format(timezone.localtime(away.unreachable_since), "H:i"),
+    }
+
+
+def _held_why(pools: set[str], voices: set[int] | None) -> str:
+    held = Breaker.objects.filter(pool__in=pools).exclude(opened_at=None).select_related("voice")
+    if voices is not None:
+        held = held.filter(Q(voice=None) | Q(voice__in=voices))
+    first = held.order_by("opened_at").first()
+    if first is None or first.opened_at is None:
+        return ""
+    reason, remedy = failure_words(first.code, first.detail)
+    return _(
+        "%(what)s failed again and again: %(reason)s Held since %(time)s; one sentence is tried now and then, and it goes "
+        "on by itself. %(remedy)s"
+    ) % {
+        "what": first.voice.name if first.voice else first.pool.upper(),
+        "reason": reason,
+        "time": time_format(timezone.localtime(first.opened_at), "H:i"),
+        "remedy": remedy,
     }
 
 

@@ -6,12 +6,15 @@ clip and its transcript lie in the references folder, and their prompt is comput
 
 from __future__ import annotations
 
+import contextlib
 import importlib.machinery
+import importlib.util
+import json
 import math
 import re
 import sys
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +24,7 @@ from transformers import StoppingCriteria, StoppingCriteriaList
 
 from inference_worker.engines.base import About, Speech, Utterance, VoiceInfo
 from inference_worker.errors import SpeechError
+from inference_worker.qwen3_fast import FastPredictor
 from inference_worker.split import pieces_join, text_split
 
 NEEDS = ("torch", "transformers", "qwen_tts")
@@ -63,6 +67,48 @@ def _library() -> Any:
     return Qwen3TTSModel
 
 
+def best_dtype(device: str) -> torch.dtype:
+    """bfloat16 on GPUs that know it, float16 on older ones, float32 on a CPU."""
+    if not device.startswith("cuda"):
+        return torch.float32
+    return torch.bfloat16 if torch.cuda.get_device_capability(device)[0] >= 8 else torch.float16
+
+
+def best_attention(device: str, dtype: torch.dtype) -> str:
+    """Flash attention where its package, the GPU (Ampere and later) and the type allow it; SDPA otherwise."""
+    if not device.startswith("cuda") or dtype not in (torch.bfloat16, torch.float16):
+        return "sdpa"
+    able = torch.cuda.get_device_capability(device)[0] >= 8
+    return "flash_attention_2" if able and importlib.util.find_spec("flash_attn") is not None else "sdpa"
+
+
+@contextlib.contextmanager
+def _codec_on(device_map: Any) -> Iterator[None]:
+    """While loading with a map of the talker's parts, give the codec one device of its own ("speech_tokenizer").
+
+    The library hands the same map to both models, and the codec has none of those parts. The entry is taken out of
+    the map; without one the codec lies where the map's first part does.
+    """
+    if not isinstance(device_map, dict):
+        yield
+        return
+    from qwen_tts.core.models import modeling_qwen3_tts
+
+    place = device_map.pop("speech_tokenizer", None) or next(d for d in device_map.values() if d != "disk")
+    original = modeling_qwen3_tts.Qwen3TTSTokenizer
+
+    class Placed(original):  # type: ignore[misc, valid-type]
+        @classmethod
+        def from_pretrained(cls, *args: Any, **kwargs: Any) -> Any:
+            return original.from_pretrained(*args, **{**kwargs, "device_map": place})
+
+    modeling_qwen3_tts.Qwen3TTSTokenizer = Placed
+    try:
+        yield
+    finally:
+        modeling_qwen3_tts.Qwen3TTSTokenizer = original
+
+
 class _Stop(StoppingCriteria):
     """Ends the whole batch when nobody waits for it any more; asked once per frame."""
 
@@ -78,7 +124,9 @@ class Qwen3TtsEngine:
     """Options: `model` (folder or hub id, where there is no store entry), `revision`, `references` (folder with
 
     NAME.wav and NAME.txt pairs, for Base), `dtype` (default bfloat16 on a GPU, float32 on a CPU), `attention`
-    (sdpa, flash_attention_2, eager), `device_map` (a map over several devices: "auto", or JSON; not run on two GPUs),
+    (sdpa, flash_attention_2, eager; by default what the device can do), `device_map` (a map over several devices:
+    "auto", or JSON; not run on two GPUs), `fast` (auto: static cache and CUDA graphs on a GPU where they prove equal;
+    1: static cache on a CPU too; 0: never), `fast_agreement` (share of codes that must be equal, default 1),
     `temperature`, `top_k`, `top_p`, `sample` (0 = greedy), `max_batch`, `licence`.
     """
 
@@ -89,6 +137,7 @@ class Qwen3TtsEngine:
         self.folder = folder
         self.prompts: dict[str, Any] = {}
         self.tts: Any = None
+        self.predictor: FastPredictor | None = None
 
     def load(self, device: str, threads: int) -> About:
         """Load through Qwen3TTSModel.from_pretrained, safetensors only."""
@@ -97,23 +146,23 @@ class Qwen3TtsEngine:
         if not source:
             raise RuntimeError("the engine qwen3_tts needs --option model=FOLDER or a model store entry")
         cuda = device.startswith("cuda")
-        dtype = getattr(torch, self.options.get("dtype", "bfloat16" if cuda else "float32"))
+        dtype = getattr(torch, self.options["dtype"]) if "dtype" in self.options else best_dtype(device)
+        attention = self.options.get("attention") or best_attention(device, dtype)
         extra: dict[str, Any] = {"use_safetensors": True}
         if not Path(source).is_dir() and "revision" in self.options:
             extra["revision"] = self.options["revision"]
-        self.tts = _library().from_pretrained(
-            source,
-            device_map=self._device_map(device),
-            dtype=dtype,
-            attn_implementation=self.options.get("attention", "sdpa" if cuda else "eager"),
-            **extra,
-        )
+        library, device_map = _library(), self._device_map(device)
+        with _codec_on(device_map):
+            self.tts = library.from_pretrained(
+                source, device_map=device_map, dtype=dtype, attn_implementation=attention, **extra
+            )
         self.model = self.tts.model
         self.model.eval()
         self.device = torch.device(device)
         self.kind = self.model.tts_model_type
         self.stop: Callable[[], bool] = lambda: False
         self._watch_frames()
+        fast = self._speed_up()
         known = [x.lower() for x in (self.tts.get_supported_languages() or [])]
         self.languages = {_NAMES[x]: x for x in known if x in _NAMES}
         self.references = self._references()
@@ -134,12 +183,38 @@ class Qwen3TtsEngine:
             max_chars=20_000,
             features=tuple(features),
             deterministic=not sampled,
-            notes={"kind": self.kind, "devices": self.options.get("device_map", device)},
+            notes={
+                "kind": self.kind,
+                "devices": self.options.get("device_map", device),
+                "dtype": str(dtype).removeprefix("torch."),
+                "attention": attention,
+                "code_predictor": fast,
+            },
         )
 
-    def _device_map(self, device: str) -> Any:
-        import json
+    def _speed_up(self) -> str:
+        """Put the fast code predictor in place of the eager one where it proves equal; what is in use, and why."""
+        predictor = self.model.talker.code_predictor
+        wanted = self.options.get("fast", "auto")
+        on_gpu = self.device.type == "cuda"
+        places = {str(x) for x in (getattr(self.model, "hf_device_map", None) or {}).values()}
+        if wanted == "0":
+            return "eager (as asked)"
+        if len(places) > 1:
+            return "eager (spread over several devices)"
+        if wanted == "auto" and not on_gpu:
+            return "eager (no CUDA device)"
+        if predictor.config._attn_implementation == "flash_attention_2":
+            predictor.config._attn_implementation = "sdpa"  # the static cache wants a mask of its own
+        self.predictor = FastPredictor(
+            predictor, graphs=on_gpu, least=float(self.options.get("fast_agreement", 1.0))
+        )
+        if not self.predictor.ready(1):
+            return f"eager ({self.predictor.reason})"
+        predictor.generate = self.predictor.generate
+        return self.predictor.mode
 
+    def _device_map(self, device: str) -> Any:
         text = self.options.get("device_map", "")
         return json.loads(text) if text.startswith("{") else text or device
 

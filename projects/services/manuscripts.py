@@ -39,12 +39,17 @@ class UploadRefused(Exception):
 
 
 def voice_default(language: str) -> Voice | None:
-    """The studio's voice for a language: the configured one where it speaks it, else the first that does."""
+    """The studio's voice for a language: one of its own regional variant before others, a preferred one before others."""
     voices = [
         v for v in Voice.objects.filter(project=None, retired_at=None).order_by("pk") if v.speaks(language)
     ]
-    preferred = [v for v in voices if v.engine_voice == settings.DEFAULT_VOICE]
-    return next(iter(preferred or voices), None)
+    exact = [v for v in voices if v.languages[0].lower() == language.lower()]  # its first language is its own
+    for candidates in (exact, voices):
+        by_name = {v.engine_voice: v for v in reversed(candidates)}
+        preferred = [by_name[name] for name in settings.DEFAULT_VOICES if name in by_name]
+        if preferred or candidates:
+            return next(iter(preferred or candidates))
+    return None
 
 
 def import_create(

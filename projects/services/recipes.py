@@ -9,6 +9,7 @@ from django.db.models.functions import Now
 from projects import notify
 from projects.models import Project, Segment, Voice
 from projects.recipe import Voicing, recipe
+from projects.work import work_added
 
 CHUNK = 500  # rows per UPDATE
 
@@ -82,6 +83,8 @@ def recipes_rewrite(segments: QuerySet[Segment]) -> int:
         for document, ids in moved.items():
             notify.segments_changed(document, ids)  # type: ignore[arg-type]
         changed += len(updates)
+    if changed:
+        work_added("aims")  # what waits to be made follows
     return changed
 
 

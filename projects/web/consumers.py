@@ -86,6 +86,8 @@ class PushConsumer(AsyncWebsocketConsumer):
         except (Http404, ObjectDoesNotExist):
             await self.close(code=4404)
             return
+        except OSError:
+            return  # the page is gone
         except Exception:
             # what had gathered is lost with it (the database away, say): the page connects again and catches up
             log.warning("a push failed; its page is asked to come back", exc_info=True)

@@ -202,7 +202,8 @@ def voices(request: HttpRequest, public_id: UUID) -> HttpResponse:
     for voice in found:
         voice.speaks_project = voice.speaks(book.language)  # type: ignore[attr-defined]
         voice.language_label = ", ".join(language_name(tag) for tag in voice.languages)  # type: ignore[attr-defined]
-    found.sort(key=lambda v: not v.speaks_project)  # type: ignore[attr-defined]
+    own = book.language.lower()
+    found.sort(key=lambda v: (not v.speaks_project, (v.languages or [""])[0].lower() != own))  # type: ignore[attr-defined]
     context = project_context(request.user, book)
     documents = selectors.documents_of(book)
     return render(

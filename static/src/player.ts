@@ -488,6 +488,9 @@ export class StudioPlayer extends HTMLElement {
     for (const [name, n] of Object.entries(count)) {
       const place = document.querySelector(`[data-count="${name}"]`);
       if (place) place.textContent = String(n);
+      // the last of its kind was mended: an empty page would look broken
+      const shown = document.getElementById("manuscript");
+      if (n === 0 && name !== "all" && shown?.dataset.filter === name) document.querySelector<HTMLElement>('[data-filter="all"][data-action="filter"]')?.click();
     }
     this.shown = "";
     this.moved();

@@ -11,6 +11,8 @@ django.setup()
 
 from synthesis.actors.doors import doors_open
 from synthesis.services.dispatching import broker_get
+from synthesis.speaking.measures import measures_serve
 
 broker = broker_get()
 doors_open(broker)
+measures_serve()

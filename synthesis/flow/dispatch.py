@@ -61,7 +61,7 @@ def share(lines: Iterable[Line], flying: Iterable[Flying], room: int, heads: Hea
 def dispatch(pool: str, *, rows: Rows, conveyor: Conveyor, limits: Limits, least: int = 1) -> int | None:
     """Top up a pool's window; the number of orders handed over, or None if somebody else was at it.
 
-    Does nothing while fewer than `least` places are free. Safe to run twice at once. Leases are committed before
+    Does nothing while fewer than `least` places are free, unless somebody waits for a preview. Safe to run twice at once. Leases are committed before
     anything is published, and are short until the broker has confirmed: what it does not confirm goes back into the
     queue, and should even that fail, is dispatched anew seconds later.
     """
@@ -96,10 +96,13 @@ def _lease(pool: str, rows: Rows, limits: Limits, least: int) -> list[SpeechOrde
     holds = rows.holds(pool)
     flying = list(rows.in_flight(pool))
     count = sum(flight.count for flight in flying)
-    if limits.window - count < least:
+    if count >= limits.window:
         return []
+    lines = {"preview": rows.lines("preview")}
+    if not lines["preview"] and limits.window - limits.preview_reserve - count < least:
+        return []
+    lines["bulk"] = rows.lines("bulk")
     orders: list[SpeechOrder] = []
-    lines = {lane: rows.lines(lane) for lane in LANES}
 
     def pick(lane: str, room: int, without: frozenset[int] = frozenset(), only: int = 0) -> int:
         """Lease up to `room` jobs of a lane; the number chosen."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from django.db import connection, transaction
-from django.db.models import Q
+from django.db.models import Max, Q
 from django.db.models.functions import Now
 from django.utils.translation import gettext as _
 
@@ -360,3 +360,28 @@ def conversion_retry(user: User | None, conversion: Conversion) -> Conversion | 
         lane=conversion.lane,
     )
     return _begin(again, _planned(Segment.objects.filter(pk__in=failed, state=RenderState.FAILED)))
+
+
+@transaction.atomic
+def conversion_first(target: Conversion | Document) -> int:
+    """Hand out a conversion, or what waits of a chapter, before everything else of its book; the number of jobs it
+    concerns. What is in flight ends first; other people's books keep their share."""
+    project = target.project
+    open_here = Conversion.objects.filter(
+        project=project, state__in=[Conversion.State.RUNNING, Conversion.State.PAUSED]
+    )
+    urgent = (open_here.aggregate(n=Max("urgent"))["n"] or 0) + 1
+    if isinstance(target, Conversion):
+        open_here.filter(pk=target.pk).update(urgent=urgent)
+        moved = target.jobs.filter(state=WorkState.WAITING).count()
+    else:
+        waiting = SegmentJob.objects.filter(
+            conversion__in=open_here, segment__in=target.segments.all(), state=WorkState.WAITING
+        )
+        owners = list(waiting.order_by().values_list("conversion", flat=True).distinct())
+        open_here.filter(pk__in=owners).update(urgent=urgent)
+        moved = SegmentJob.objects.filter(
+            conversion__in=owners, segment__in=target.segments.all(), state=WorkState.WAITING
+        ).update(urgent=urgent)
+    notify.project_changed(project.public_id, "conversion")
+    return moved

@@ -21,6 +21,7 @@ from synthesis.models import DeadLetter
 from synthesis.services.dispatching import broker_get, result_settle, rows
 from synthesis.services.rows import limits
 from synthesis.speaking.conveyor import QUEUES, broker_url
+from synthesis.speaking.measures import DEAD_LETTERS
 from synthesis.speaking.wire import WireError
 
 log = logging.getLogger(__name__)
@@ -112,6 +113,7 @@ def _letter_record(queue: str, body: bytes, reason: str) -> None:
             job=job[:40],
             body=body.decode(errors="replace")[:20_000],
         )
+    DEAD_LETTERS.labels(queue, reason).inc()
     log.error("dead letter on %s (%s) for %s", queue, reason or "no reason", job or "nobody")
     try:
         if "result" in kwargs:

@@ -21,16 +21,15 @@ from synthesis.flow import dispatch, results, upkeep
 from synthesis.models import Pool, SegmentJob
 from synthesis.services.rows import OrmRows, limits
 from synthesis.speaking.config import SpeakingConfig
-from synthesis.speaking.conveyor import broker_make, message_send
+from synthesis.speaking.conveyor import ConveyorDown, Publisher, broker_make
+from synthesis.speaking.measures import DISPATCHED, LEASES_EXPIRED, RESULTS, STAGE, UNCONFIRMED
 from synthesis.speaking.store import ObjectStore, store_from
 from synthesis.speaking.wire import SpeechOrder, SpeechResult
 
 log = logging.getLogger(__name__)
 
 ALONE_TRIES, ALONE_WAIT_S = 10, 0.025  # how long to wait for another dispatcher of the same pool
-TOP_UP_SHARE = (
-    8  # results top the window up by an eighth at a time: a dispatch costs the same for one or for many
-)
+TOP_UP_SHARE = 4  # results top the window up by a quarter at a time: one dispatch costs as much as many
 TAKE_KEY = re.compile(r"p/[^/]+/takes/[^/]+/[0-9a-f]{64}\.(?:flac|dat)")
 
 rows = OrmRows()
@@ -56,12 +55,53 @@ def broker_set(broker: dramatiq.Broker | None) -> None:
         _broker = broker
 
 
+def carried_here() -> bool:
+    """Whether a message sent by this process reaches a worker.
+
+    Without BROKER_URL the conveyor lies inside one process, the studio. A command that runs beside it only writes rows;
+    the studio's upkeep hands them out.
+    """
+    return bool(settings.BROKER_URL) or _broker is not None or getattr(settings, "DISPATCH_INLINE", False)
+
+
+def aims_wake(kind: str) -> None:
+    """Called after commit when recipes were rewritten: waiting jobs follow, and their pools are dispatched."""
+    if kind != "aims" or not carried_here():
+        return
+
+    def follow() -> None:
+        for pool in rows.aim_waiting():
+            pool_dispatch(pool)
+
+    if getattr(settings, "DISPATCH_INLINE", False):
+        follow()
+        return
+
+    def run() -> None:
+        close_old_connections()
+        try:
+            follow()
+        except Exception:
+            log.exception("waiting jobs could not follow at once; they do when they are handed out")
+        finally:
+            close_old_connections()
+
+    _runner.submit(run)
+
+
+publisher = Publisher(lambda: broker_get())
+
+
 class BrokerConveyor:
     """Publishes orders by queue class."""
 
     def publish(self, order: SpeechOrder) -> None:
         queue = "preview" if order.lane == "preview" else "synthesis"
-        message_send(broker_get(), queue, f"speak_{queue}", order=order.to_wire())
+        try:
+            publisher.send(queue, f"speak_{queue}", order=order.to_wire())
+        except ConveyorDown:
+            UNCONFIRMED.inc()
+            raise
 
 
 def speaking_config() -> SpeakingConfig:
@@ -115,6 +155,7 @@ def pool_dispatch(pool: str, *, least: int = 1) -> int:
     for _ in range(ALONE_TRIES):
         handed = dispatch.dispatch(pool, rows=rows, conveyor=BrokerConveyor(), limits=limits(), least=least)
         if handed is not None:
+            DISPATCHED.labels(pool).inc(handed)
             return handed
         time.sleep(ALONE_WAIT_S)
     return 0
@@ -136,7 +177,10 @@ def result_settle(message: dict[str, Any]) -> str:
     """Settle one result and top up the window it left. Safe to deliver twice."""
     result = SpeechResult.from_wire(message)
     bounds = limits()
-    settled = results.settle(result, rows=rows, objects=objects, limits=bounds, random=random)
+    with STAGE.labels("settle").time():
+        settled = results.settle(result, rows=rows, objects=objects, limits=bounds, random=random)
+    RESULTS.labels(result.outcome, settled.value).inc()
+    log.info("result of job %s/%d: %s, %s", result.job, result.dispatch_no, result.outcome, settled.value)
     pool = SegmentJob.objects.filter(public_id=result.job).values_list("pool", flat=True).first()
     if pool:
         pool_dispatch(pool, least=max(1, bounds.window // TOP_UP_SHARE))
@@ -146,6 +190,7 @@ def result_settle(message: dict[str, Any]) -> str:
 def leases_settle() -> int:
     """Upkeep of segment jobs: expired leases back into the queue, every waiting pool topped up."""
     released = upkeep.leases_expire(rows=rows, limits=limits())
+    LEASES_EXPIRED.inc(released)
     for pool in pools_waiting():
         pool_dispatch(pool)
     return released
@@ -169,6 +214,8 @@ def dispatch_soon(pool: str) -> None:
     """Dispatch after the current transaction commits, off this thread: a dead broker must not hold a click."""
 
     def wake() -> None:
+        if not carried_here():
+            return
         if getattr(settings, "DISPATCH_INLINE", False):
             pool_dispatch(pool)
             return

@@ -53,7 +53,7 @@ from synthesis.revisions import (
     export_missing,
     tags_digest,
 )
-from synthesis.services.bookplans import book_plan, plan_for, segment_pause
+from synthesis.services.bookplans import book_plan, plan_for
 from synthesis.services.deliverables import (
     Deliverable,
     deliverable,
@@ -76,7 +76,6 @@ __all__ = [
     "export_retry",
     "export_run",
     "exports_open",
-    "segment_pause",
 ]
 
 PROGRESS_STEP = 0.02  # written to the row and told to the pages no more often than this

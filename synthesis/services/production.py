@@ -8,16 +8,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from botocore.exceptions import ConnectionError as StoreUnreachable
+from botocore.exceptions import HTTPClientError
 from django.conf import settings
-from django.db import DatabaseError, close_old_connections, transaction
+from django.db import DatabaseError, InterfaceError, OperationalError, close_old_connections, transaction
 from django.db.models.functions import Now
 
 from projects import notify
 from projects.models import ManuscriptImport
 from projects.work import Work, WorkState, due, expired, in_seconds, work_lease, work_move
 from synthesis.models import Export
-from synthesis.services.dispatching import broker_get
-from synthesis.speaking.conveyor import ConveyorDown, message_send
+from synthesis.services.dispatching import carried_here, publisher
+from synthesis.speaking.conveyor import ConveyorDown
 
 log = logging.getLogger(__name__)
 
@@ -28,6 +30,9 @@ KINDS: dict[str, tuple[type[Work], str]] = {
 }
 DELIVERIES = 3  # a piece of work that was lost so often with its worker is taken for poison
 PAGE = 100
+# Storage or the database cannot be reached; nothing is wrong with the work itself.
+AWAY = (OperationalError, InterfaceError, HTTPClientError, StoreUnreachable)
+AWAY_WAIT_S = 20.0
 
 
 def production_dispatch(kind: str) -> int:
@@ -40,7 +45,7 @@ def production_dispatch(kind: str) -> int:
         if not work_lease(model, pk, dispatch_no=seen, seconds=settings.PRODUCTION_LEASE_S):
             continue
         try:
-            message_send(broker_get(), kind, actor, public_id=str(public_id), dispatch_no=seen + 1)
+            publisher.send(kind, actor, public_id=str(public_id), dispatch_no=seen + 1)
             sent += 1
         except ConveyorDown:
             work_move(
@@ -58,6 +63,8 @@ def production_dispatch(kind: str) -> int:
 
 def production_wake(kind: str) -> None:
     """Called after commit when rows were added; anything that goes wrong here is upkeep's to mend."""
+    if kind not in KINDS or not carried_here():
+        return
     if getattr(settings, "DISPATCH_INLINE", False):
         production_dispatch(kind)
         return
@@ -79,7 +86,7 @@ def production_settle() -> int:
     changed = 0
     for kind, (model, _actor) in KINDS.items():
         for row in list(model.objects.filter(expired()).order_by("lease_until")[:PAGE]):  # type: ignore[attr-defined]
-            if row.attempts + 1 >= DELIVERIES:
+            if row.attempts >= DELIVERIES:
                 changed += work_move(
                     model,
                     row.pk,
@@ -87,7 +94,7 @@ def production_settle() -> int:
                     actor="upkeep",
                     state=WorkState.FAILED,
                     failure_code="worker_lost",
-                    failure_detail=f"lost with its worker {row.attempts + 1} times",
+                    failure_detail=f"lost with its worker {row.attempts} times",
                     lease_until=None,
                     finished_at=Now(),
                 )
@@ -99,7 +106,6 @@ def production_settle() -> int:
                     dispatch_no=row.dispatch_no,
                     actor="upkeep",
                     state=WorkState.WAITING,
-                    attempts=row.attempts + 1,
                     lease_until=None,
                 )
         production_dispatch(kind)
@@ -148,17 +154,38 @@ def lease_kept(row: Work, dispatch_no: int) -> Iterator[Callable[[], bool]]:
 def work_run(
     kind: str, public_id: str, dispatch_no: int, run: Callable[[Any, int, Callable[[], bool]], Any]
 ) -> bool:
-    """Run one row's work if this dispatch still holds it; False for old news. What the work raises is recorded."""
+    """Run one row's work if this dispatch still holds it; False for old news. What the work raises is recorded.
+
+    An attempt is counted when a worker begins: what only waited behind other work is not lost with anybody. Storage or
+    a database that is away costs none; the row waits.
+    """
     model, _actor = KINDS[kind]
     row = model.objects.filter(  # type: ignore[attr-defined]
         public_id=public_id, state=WorkState.LEASED, dispatch_no=dispatch_no
     ).first()
-    if row is None:
+    if row is None or not work_move(
+        model,
+        row.pk,
+        dispatch_no=dispatch_no,
+        attempts=row.attempts + 1,
+        lease_until=in_seconds(settings.PRODUCTION_LEASE_S),
+    ):
         return False
     row_changed(row)
     with lease_kept(row, dispatch_no) as ours:
         try:
             run(row, dispatch_no, ours)
+        except AWAY as exc:
+            log.warning("%s %s has to wait: %s", kind, public_id, exc)
+            work_move(
+                model,
+                row.pk,
+                dispatch_no=dispatch_no,
+                state=WorkState.WAITING,
+                attempts=row.attempts,
+                lease_until=None,
+                not_before=in_seconds(AWAY_WAIT_S),
+            )
         except Exception as exc:
             log.exception("%s %s failed", kind, public_id)
             with transaction.atomic():

@@ -16,8 +16,19 @@ from typing import Any
 
 from django.conf import settings
 from django.db import IntegrityError, connection, transaction
-from django.db.models import BooleanField, Count, Exists, ExpressionWrapper, F, Max, OuterRef, Q
-from django.db.models.functions import Coalesce, Now
+from django.db.models import (
+    BooleanField,
+    Count,
+    DateTimeField,
+    Exists,
+    ExpressionWrapper,
+    F,
+    Max,
+    OuterRef,
+    Q,
+    Value,
+)
+from django.db.models.functions import Coalesce, Greatest, Now
 
 from projects import notify
 from projects.models import Segment, Take
@@ -119,7 +130,9 @@ class OrmRows:
             .order_by("pk")
         )
         place = {job: n for n, job in enumerate(jobs)}
+        pools = {row.pk: row.pool for row in rows}
         rows = [row for row in sorted(rows, key=lambda r: place[r.pk]) if self._aim(row)]
+        rows = [row for row in rows if row.pool == pools[row.pk]]  # one that went to another pool waits there
         if not rows:
             return []
         SegmentJob.objects.filter(pk__in=[row.pk for row in rows], state=WorkState.WAITING).update(
@@ -155,11 +168,26 @@ class OrmRows:
             )
         return True
 
+    def aim_waiting(self, limit: int = 500) -> set[str]:
+        """Point waiting jobs at what their segments want now, after a deliberate act (another voice, say), without
+        waiting for their turn; the pools they wait for then. Rows that somebody else holds are left to their lease."""
+        with transaction.atomic():
+            options = {"skip_locked": True} if connection.features.has_select_for_update_skip_locked else {}
+            jobs = SegmentJob.objects.filter(state=WorkState.WAITING).exclude(recipe=F("segment__recipe"))
+            rows = list(
+                _lockable(jobs, of=("self",), **options)
+                .select_related(
+                    "segment__document__project__voice", "segment__block", "segment__voice", "voice"
+                )
+                .order_by("pk")[:limit]
+            )
+            return {row.pool for row in rows if self._aim(row)}
+
     def _aim(self, job: SegmentJob) -> bool:
         """Point a waiting job at what its segment wants now; False (and cancelled) if that is nothing, or is wanted by
         another open job already."""
         segment = job.segment
-        if segment.recipe == job.recipe:
+        if segment.recipe == job.recipe and segment.spoken:
             return True
         if segment.recipe and segment.spoken:
             voice = segment.voice or segment.document.project.voice
@@ -168,6 +196,7 @@ class OrmRows:
                 "fingerprint": fingerprint(segment.recipe, job.variant),
                 "text_rev": segment.text_rev,
                 "voice": voice,
+                "pool": voice.pool if voice else job.pool,
             }
             try:
                 with transaction.atomic():
@@ -249,12 +278,18 @@ class OrmRows:
             changes |= {"not_before": None, "finished_at": Now()}
         if move.to is JobState.FAILED:
             changes |= {"failure_code": move.code, "failure_detail": move.detail}
-        with transaction.atomic():
+        with transaction.atomic(savepoint=False):
             if not SegmentJob.objects.filter(**guard).update(**changes):
                 return False
-            job = SegmentJob.objects.only("pk", "segment_id", "conversion_id", "attempts", "state").get(
-                public_id=move.job
-            )
+            job = SegmentJob.objects.values_list(
+                "pk",
+                "segment_id",
+                "conversion_id",
+                "attempts",
+                "segment__document__public_id",
+                "conversion__project__public_id",
+                named=True,
+            ).get(public_id=move.job)
             work_moved(
                 [
                     Moved(
@@ -279,9 +314,9 @@ class OrmRows:
                     _lockable(Segment.objects.filter(pk=job.segment_id).only("pk")).get()
                     others = SegmentJob.objects.filter(segment=job.segment_id, state__in=OPEN_STATES)
                     segment_settle(job.segment_id, wanted=others.exists())
-            self._tell(job.segment_id)
+            notify.segments_changed(job.segment__document__public_id, [job.segment_id])
             if move.to is not JobState.WAITING:
-                self._conversion_finish(job.conversion_id)
+                self._conversion_finish(job.conversion_id, job.conversion__project__public_id)
         return True
 
     def job_alive(self, job: JobView) -> None:
@@ -337,12 +372,14 @@ class OrmRows:
             row.filter(unreachable_since=None).update(unreachable_since=Now())
             row.exclude(last_error=error[:300]).update(last_error=error[:300])
             return
-        row.exclude(unreachable_since=None).update(unreachable_since=None)
+        changes: dict[str, Any] = {"unreachable_since": None}
+        news = Q(unreachable_since__isnull=False)
         if handed_at is not None:  # not each time: this row is the dispatcher's lock
             step = timedelta(seconds=ANSWER_STEP_S)
-            row.filter(Q(answered_at=None) | Q(answered_at__lt=handed_at - step)).update(
-                answered_at=handed_at
-            )
+            news |= Q(answered_at=None) | Q(answered_at__lt=handed_at - step)
+            newest = Value(handed_at, output_field=DateTimeField())
+            changes["answered_at"] = Greatest(Coalesce("answered_at", newest), newest)
+        row.filter(news).update(**changes)
 
     def breaker_lock(self, pool: str, voice: int | None) -> BreakerView:
         subject = f"voice:{voice}" if voice else f"pool:{pool}"
@@ -450,7 +487,7 @@ class OrmRows:
     def _moved(job: SegmentJob, to: WorkState, dispatch_no: int, actor: str, reason: str = "") -> Moved:
         return Moved(KIND, job.pk, job.state, to, dispatch_no, job.attempts, actor, reason)
 
-    def _conversion_finish(self, conversion: int) -> None:
+    def _conversion_finish(self, conversion: int, project: Any) -> None:
         """Close a conversion whose last open job is closed. Near the end under its lock: of two who close the last two
         jobs at once, one must see both closed."""
         open_jobs = SegmentJob.objects.filter(conversion=OuterRef("pk"), state__in=OPEN_STATES)
@@ -464,7 +501,6 @@ class OrmRows:
             .filter(~Exists(open_jobs))
             .update(state=Conversion.State.DONE, finished_at=Now())
         )
-        project = Conversion.objects.values_list("project__public_id", flat=True).get(pk=conversion)
         notify.project_changed(project, "finished" if finished else "conversion")
 
     def _pool_tell(self, pool: str) -> None:
@@ -473,10 +509,6 @@ class OrmRows:
         running = Conversion.objects.filter(state=Conversion.State.RUNNING).filter(Exists(waiting))
         for project in running.values_list("project__public_id", flat=True).distinct():
             notify.project_changed(project, "conversion")
-
-    def _tell(self, segment: int) -> None:
-        document = Segment.objects.values_list("document__public_id", flat=True).get(pk=segment)
-        notify.segments_changed(document, [segment])
 
     def _segments_moved(self, segments: Sequence[Segment], to: RenderState) -> None:
         if not segments:

@@ -13,6 +13,7 @@ from .client import InferenceClient
 from .config import SpeakingConfig
 from .conveyor import ConveyorDown, message_send
 from .filling import order_fill
+from .measures import ORDERS
 from .store import store_from
 from .wire import SpeechOrder, WireError
 
@@ -48,6 +49,15 @@ class SynthesisDoor:
             log.exception("an order that cannot be read; its lease will settle it")
             raise
         result = order_fill(parsed, client=self.client, store=self.store)
+        ORDERS.labels(parsed.pool, parsed.lane, result.outcome).inc()
+        log.info(
+            "order of segment %s, job %s/%d: %s %s",
+            parsed.segment,
+            parsed.job,
+            parsed.dispatch_no,
+            result.outcome,
+            result.code,
+        )
         for attempt in range(REPORT_TRIES):
             try:
                 message_send(self.broker, "results", "save_result", result=result.to_wire())

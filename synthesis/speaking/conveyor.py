@@ -6,6 +6,10 @@ queue per class: Dramatiq's message priority orders only what a process already 
 
 from __future__ import annotations
 
+import queue as queues
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
@@ -19,6 +23,7 @@ QUEUES = ("preview", "synthesis", "results", "imports", "exports")
 DELIVERY_LIMIT = (
     3  # deliveries of one message before it is taken for poison; RabbitMQ < 4.0 sets none by itself
 )
+CONFIRM_S = 5.0  # a broker that has not confirmed by then is taken for gone
 DEAD_LETTERS = 10_000  # per queue; the database keeps the truth, these only help to look
 
 
@@ -96,3 +101,53 @@ def message_send(broker: dramatiq.Broker, queue: str, actor: str, **kwargs: Any)
         if type(exc).__module__.startswith("pika"):
             raise ConveyorDown(f"the broker refused: {exc!r}") from exc
         raise
+
+
+class Publisher:
+    """Sends from a thread of its own, so that no caller waits longer than CONFIRM_S for a confirm that was lost.
+
+    pika waits for a confirm until the connection's heartbeat fails. A thread that is stuck so long is left behind with
+    its connection and replaced.
+    """
+
+    def __init__(self, broker_get: Callable[[], dramatiq.Broker], *, seconds: float = CONFIRM_S) -> None:
+        self._broker_get, self._seconds = broker_get, seconds
+        self._lock = threading.Lock()
+        self._orders: queues.SimpleQueue[Any] | None = None
+
+    def send(self, queue_name: str, actor: str, **kwargs: Any) -> None:
+        """Put a message on a queue; returns once it is confirmed. Raises ConveyorDown."""
+        broker = self._broker_get()
+        if isinstance(broker, StubBroker):
+            message_send(broker, queue_name, actor, **kwargs)
+            return
+        sent: Future[None] = Future()
+        with self._lock:
+            if self._orders is None:
+                self._orders = queues.SimpleQueue()
+                threading.Thread(
+                    target=self._run, args=(self._orders,), name="publisher", daemon=True
+                ).start()
+            mine = self._orders
+        mine.put((sent, broker, queue_name, actor, kwargs))
+        try:
+            sent.result(timeout=self._seconds)
+        except TimeoutError:
+            with self._lock:
+                if self._orders is mine:
+                    self._orders = None
+            mine.put(None)  # should it come to itself, it ends
+            raise ConveyorDown(f"the broker did not confirm within {self._seconds:g} s") from None
+
+    @staticmethod
+    def _run(orders: queues.SimpleQueue[Any]) -> None:
+        while (order := orders.get()) is not None:
+            sent, broker, queue_name, actor, kwargs = order
+            if not sent.set_running_or_notify_cancel():
+                continue
+            try:
+                message_send(broker, queue_name, actor, **kwargs)
+            except BaseException as exc:
+                sent.set_exception(exc)
+            else:
+                sent.set_result(None)

@@ -11,6 +11,7 @@ from synthesis.audio.measure import measure
 from synthesis.audio.peaks import peaks_encode
 
 from .client import InferenceClient, SpeechRefused, Spoken, WorkerBusy, WorkerUnreachable
+from .measures import STAGE
 from .store import ObjectStore, StorageRefused
 from .wire import Outcome, SpeechOrder, SpeechResult, TakeFacts
 
@@ -30,8 +31,10 @@ def order_fill(order: SpeechOrder, *, client: InferenceClient, store: ObjectStor
             order, Outcome.EXPIRED, code="expired", detail="read after its lease had ended"
         )
     try:
-        spoken = client.speak(order, deadline_ms=deadline_ms)
-        facts = _store(order, spoken, store)
+        with STAGE.labels("inference").time():
+            spoken = client.speak(order, deadline_ms=deadline_ms)
+        with STAGE.labels("store").time():
+            facts = _store(order, spoken, store)
     except WorkerBusy as exc:
         return SpeechResult.of(
             order, Outcome.BUSY, code="worker_busy", detail=str(exc), retry_after_ms=exc.retry_after_ms

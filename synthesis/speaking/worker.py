@@ -10,6 +10,7 @@ import logging
 from .actor import door_open
 from .config import SpeakingConfig
 from .conveyor import broker_make
+from .measures import measures_serve
 
 logging.getLogger("pika").setLevel(logging.WARNING)
 logging.getLogger("httpx").setLevel(logging.WARNING)
@@ -21,3 +22,4 @@ if not config.broker_url:
     )
 broker = broker_make(config.broker_url)
 door = door_open(broker, config)
+measures_serve()

@@ -27,7 +27,7 @@ from projects.models import (
 from projects.services.segments import segment_edit_text
 from projects.states import RenderState
 from projects.work import WorkState
-from synthesis.models import Conversion, Export, Pool, SegmentJob
+from synthesis.models import Breaker, Conversion, DeadLetter, Export, JobEvent, Pool, SegmentJob
 from tests import factories as make
 
 pytestmark = pytest.mark.django_db
@@ -48,6 +48,9 @@ MODELS = [
     SegmentJob,
     Export,
     Pool,
+    Breaker,
+    JobEvent,
+    DeadLetter,
 ]
 COUNTED = {User}  # people are few
 MOST_QUERIES = 15
@@ -78,6 +81,8 @@ def book(root: User) -> Project:
     make.import_make(root, project=project)
     api_token_create(root, "script")
     Pool.objects.create(name="cpu")
+    Breaker.objects.create(subject="pool:cpu", pool="cpu")
+    DeadLetter.objects.create(queue="synthesis.XQ", reason="delivery_limit")
     return project
 
 

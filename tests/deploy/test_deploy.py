@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import ast
 import importlib.metadata
+import os
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -252,3 +255,18 @@ def test_constraints_pin_the_dependencies():
 
 def _plain(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def test_an_object_opened_from_the_bucket_does_not_fill_memory():
+    """django-storages keeps what it opens in memory whole unless told otherwise: an audiobook is half a gigabyte."""
+    code = "from voiceproject.settings import base; print(base.STORAGES['default']['OPTIONS']['max_memory_size'])"
+    told = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env={**os.environ, "S3_BUCKET": "studio"},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert 0 < int(told.stdout) <= 20_000_000

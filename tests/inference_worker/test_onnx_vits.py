@@ -9,11 +9,11 @@ pytest.importorskip("torch")
 pytest.importorskip("onnxruntime")
 pytest.importorskip("onnx", reason="the package onnx is not installed (needed to build the test's graph)")
 
-import torch  # noqa: E402
+import torch
 
-from inference_worker.engines.base import Speech, Utterance  # noqa: E402
-from inference_worker.engines.onnx_vits import OnnxVitsEngine  # noqa: E402
-from inference_worker.errors import SpeechError  # noqa: E402
+from inference_worker.engines.base import Speech, Utterance
+from inference_worker.engines.onnx_vits import OnnxVitsEngine
+from inference_worker.errors import SpeechError
 
 pytestmark = pytest.mark.torch
 HOP = 64

@@ -14,6 +14,8 @@ torch = pytest.importorskip("torch")
 if importlib.util.find_spec("qwen_tts") is None:
     pytest.skip("qwen-tts is not installed: see docs/inference-worker.md", allow_module_level=True)
 
+from inference_worker import qwen3_fast  # noqa: E402
+from inference_worker.engines import qwen3_tts  # noqa: E402
 from inference_worker.engines.base import Speech, Utterance  # noqa: E402
 from inference_worker.engines.qwen3_tts import Qwen3TtsEngine, _library  # noqa: E402
 from inference_worker.errors import SpeechError  # noqa: E402
@@ -224,6 +226,100 @@ def test_a_base_model_without_a_clip_says_what_it_needs(models):
 
 
 def test_device_map_over_two_devices(models):
-    """Two CPU devices stand for two GPUs; not run on two GPUs."""
-    engine, about = loaded(models("custom_voice"), device_map='{"": "cpu"}')
-    assert isinstance(engine.speak([utterance("Hi.", voice=about.voices[0].id)], lambda: False)[0], Speech)
+    """The talker's last layer lies on disk (as meta tensors, fetched for each call), all else on the CPU.
+
+    So the map is honoured part by part, hooks move the data, and it speaks what the whole model speaks. Two real
+    devices of one kind are not to be had on a CPU: not run on two GPUs.
+    """
+    parts = ("layers.0", "norm", "codec_embedding", "text_embedding", "rotary_emb")
+    spread = {f"talker.model.{part}": "cpu" for part in parts} | {"talker.model.layers.1": "disk"}
+    spread |= dict.fromkeys(
+        ("talker.text_projection", "talker.codec_head", "talker.code_predictor", "speech_tokenizer"), "cpu"
+    )
+    engine, about = loaded(models("custom_voice"), device_map=json.dumps(spread))
+    kinds = {p.device.type for p in engine.model.parameters()}
+    assert kinds == {"cpu", "meta"}
+    assert about.notes["code_predictor"] == "eager (spread over several devices)"
+    whole, _ = loaded(models("custom_voice"))
+    one = [utterance(TEXTS[0], voice=about.voices[0].id, seed=5)]
+    a, b = engine.speak(one, lambda: False)[0], whole.speak(one, lambda: False)[0]
+    assert isinstance(a, Speech)
+    assert np.allclose(a.samples, b.samples, atol=1e-5)
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_the_static_cache_gives_the_same_speech(models, rows):
+    eager, about = loaded(models("custom_voice"), fast="0")
+    fast, said = loaded(models("custom_voice"), fast="1")
+    assert about.notes["code_predictor"] == "eager (as asked)"
+    assert said.notes["code_predictor"] == "static"
+    batch = [utterance(t, voice=about.voices[0].id, seed=i) for i, t in enumerate(TEXTS[:rows])]
+    for a, b in zip(eager.speak(batch, lambda: False), fast.speak(batch, lambda: False), strict=True):
+        assert np.array_equal(a.samples, b.samples)
+    assert sorted(fast.predictor.steps) == ([1] if rows == 1 else [1, 4])
+
+
+def test_a_predictor_that_disagrees_is_not_used(models, monkeypatch, caplog):
+    right = qwen3_fast._Steps._logits
+    monkeypatch.setattr(qwen3_fast._Steps, "_logits", lambda self, step: right(self, step).roll(1, -1))
+    engine, about = loaded(models("custom_voice"), fast="1")
+    assert about.notes["code_predictor"].startswith("eager (")
+    assert "agree with the eager path" in about.notes["code_predictor"]
+    assert "stays eager" in caplog.text
+    assert engine.model.talker.code_predictor.generate.__self__ is engine.model.talker.code_predictor
+    assert isinstance(engine.speak([utterance("Hi.", voice="vivian")], lambda: False)[0], Speech)
+
+
+def test_a_larger_batch_that_fails_its_check_goes_back_to_eager(models, monkeypatch):
+    engine, about = loaded(models("custom_voice"), fast="1")
+    reference, _ = loaded(models("custom_voice"), fast="0")
+    right = qwen3_fast._Steps._logits
+
+    def broken(self, step):
+        if self.rows > 1:
+            raise RuntimeError("cannot be captured")
+        return right(self, step)
+
+    monkeypatch.setattr(qwen3_fast._Steps, "_logits", broken)
+    batch = [utterance(t, voice=about.voices[0].id) for t in TEXTS]
+    for a, b in zip(engine.speak(batch, lambda: False), reference.speak(batch, lambda: False), strict=True):
+        assert np.array_equal(a.samples, b.samples)
+    assert engine.predictor.mode == "eager"
+    assert "cannot be captured" in engine.predictor.reason
+
+
+def test_without_a_gpu_it_is_eager_by_default(models):
+    _, about = loaded(models("custom_voice"))
+    if not torch.cuda.is_available():
+        assert about.notes["code_predictor"] == "eager (no CUDA device)"
+    assert about.notes["dtype"] == "float32"
+    assert about.notes["attention"] == "sdpa"
+
+
+@pytest.mark.parametrize(
+    ("capability", "flash", "dtype", "attention"),
+    [
+        ((9, 0), True, torch.bfloat16, "flash_attention_2"),
+        ((8, 6), False, torch.bfloat16, "sdpa"),
+        ((7, 5), True, torch.float16, "sdpa"),
+    ],
+)
+def test_type_and_attention_by_device(monkeypatch, capability, flash, dtype, attention):
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
+    monkeypatch.setattr(
+        qwen3_tts.importlib.util,
+        "find_spec",
+        lambda name: object() if flash and name == "flash_attn" else None,
+    )
+    assert qwen3_tts.best_dtype("cuda:0") is dtype
+    assert qwen3_tts.best_attention("cuda:0", dtype) == attention
+    assert qwen3_tts.best_dtype("cpu") is torch.float32
+    assert qwen3_tts.best_attention("cpu", torch.float32) == "sdpa"
+
+
+@pytest.mark.gpu
+def test_graphs_on_a_gpu_give_the_same_codes(models):
+    engine = Qwen3TtsEngine({"model": str(models("custom_voice")), "dtype": "float32"}, None)
+    about = engine.load("cuda:0", 1)
+    assert about.notes["code_predictor"] == "graphs"
+    assert isinstance(engine.speak([utterance("Hi.", voice="vivian")], lambda: False)[0], Speech)

@@ -139,3 +139,14 @@ def test_produce_makes_a_book_and_goes_on_where_it_was(tmp_path: Path):
     assert unknown.returncode == 1
     assert "nobody" in unknown.stderr
     assert "tone" in unknown.stderr
+
+
+def test_produce_beside_a_running_studio_lets_it_do_the_work(house: House, tmp_path: Path):
+    book = epub_make(tmp_path / "beside.epub", "Beside", [("One", ["It left at noon.", "Nobody saw it go."])])
+    done = subprocess.run(
+        [sys.executable, "manage.py", "produce", str(book), "--out", str(tmp_path / "out")],
+        cwd=ROOT, env=house.env, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "A studio runs" in done.stderr
+    assert (tmp_path / "out" / "Beside.m4b").stat().st_size > 10_000

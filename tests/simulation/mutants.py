@@ -132,7 +132,7 @@ MUTANTS = (
         "collection",
         "            if not rows.garbage_hold(key, seconds=limits.grace_s):\n                continue\n",
         "",
-        first=1_500,
+        first=3_700,
     ),
     Mutant(
         "a row is changed by id alone (dispatch)",

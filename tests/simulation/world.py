@@ -63,17 +63,17 @@ class Choices:
     random: random.Random
     forced: Mapping[tuple[str, int], Any] | None = None  # None = from the seed
     made: dict[tuple[str, int], Any] = field(default_factory=dict)  # those that were not ordinary
-    turns: Counter[str] = field(default_factory=Counter)
+    turns: dict[str, int] = field(default_factory=dict)
 
     def happens(self, name: str, chance: float) -> bool:
         """Whether something unusual happens now."""
-        turn = (name, self.turns[name])
-        self.turns[name] += 1
+        turn = self.turns.get(name, 0)
+        self.turns[name] = turn + 1
         drawn = self.random.random() < chance
         if self.forced is not None:
-            drawn = turn in self.forced
+            drawn = (name, turn) in self.forced
         if drawn:
-            self.made[turn] = 1
+            self.made[name, turn] = 1
         return drawn
 
 
@@ -211,14 +211,13 @@ class World:
         me = greenlet.getcurrent()
         if me is self.hub:
             return
-        if self.now < FAULTS_END_S:
-            if self.choices.happens("kill", 0.004):
+        if self.now < FAULTS_END_S and self.choices.happens("struck", 0.008):
+            if self.random.random() < 0.5:
                 raise Killed
-            if self.choices.happens("stop", 0.004):
-                if me in self.settling:  # with a result in its hands
-                    self.harmed.add(self.settling[me].job)
-                self._sleep(me, self.random.uniform(5.0, 30.0))
-                return
+            if me in self.settling:  # stopped with a result in its hands
+                self.harmed.add(self.settling[me].job)
+            self._sleep(me, self.random.uniform(5.0, 30.0))
+            return
         if self.random.random() < 0.4:
             self._sleep(me, self.random.random() * 0.02)
 

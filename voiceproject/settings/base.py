@@ -132,7 +132,7 @@ STORAGES: dict[str, dict] = {
 INFERENCE_POOLS = env.pools("INFERENCE_POOLS")
 INFERENCE_ENGINE = env.text("INFERENCE_ENGINE", "kokoro")  # of the embedded worker
 INFERENCE_TIMEOUT_S = env.number("INFERENCE_TIMEOUT_S", 240)
-DEFAULT_VOICE = env.text("DEFAULT_VOICE", "af_heart")
+DEFAULT_VOICES = env.items("DEFAULT_VOICES", "af_heart,bf_emma")  # the first that speaks a book's own variant
 PREVIEW_LEASE_S = env.number("PREVIEW_LEASE_S", 60)
 BULK_LEASE_S = env.number("BULK_LEASE_S", 600)
 PRODUCTION_LEASE_S = env.number("PRODUCTION_LEASE_S", 120)  # renewed while the worker lives
@@ -140,7 +140,9 @@ DISPATCH_WINDOW = env.number(
     "DISPATCH_WINDOW", 16
 )  # orders in flight per pool; about twice what the workers hold
 MAX_ATTEMPTS = env.number("MAX_ATTEMPTS", 3)
-BREAKER_PROBE_S = env.number("BREAKER_PROBE_S", 30)  # until what failed again and again is tried with one order
+BREAKER_PROBE_S = env.number(
+    "BREAKER_PROBE_S", 30
+)  # until what failed again and again is tried with one order
 GARBAGE_GRACE_S = env.number("GARBAGE_GRACE_S", 86_400)  # from unreferenced to deleted; longer than any lease
 COLLECT_PERIOD_S = env.number("COLLECT_PERIOD_S", 3_600)  # how often storage is looked through
 JOB_EVENT_DAYS = env.number("JOB_EVENT_DAYS", 30)  # how long the history of finished work is kept
@@ -248,8 +250,10 @@ LOGGING = {
     "root": {"handlers": ["console"], "level": LOG_LEVEL},
     "loggers": {
         "pika": {"level": "WARNING"},
-        "dramatiq.broker.StubBroker": {"level": "ERROR"},  # several workers on one in-process broker are meant
-       
+        "dramatiq": {"level": "WARNING"},
+        "dramatiq.broker.StubBroker": {
+            "level": "ERROR"
+        },  # several workers on one in-process broker are meant
         "httpx": {"level": "WARNING"},
         "botocore": {"level": "WARNING"},
     },

@@ -32,6 +32,7 @@ from synthesis.services.exports import ExportImpossible, export_create
 from synthesis.services.voices import voices_sync
 
 POLL_S = 0.3
+SAID_EVERY_S = 15  # how often progress is said where nobody watches a bar
 USER = "produce"  # whose books they are when nobody is named
 
 
@@ -61,6 +62,7 @@ class Command(BaseCommand):
         if not path.is_file():
             raise CommandError(f"There is no file {path}.")
         self.live = sys.stderr.isatty()
+        self.said_at = time.monotonic()
         if settings.BROKER_URL:
             roles: Any = nullcontext()
         else:
@@ -70,7 +72,8 @@ class Command(BaseCommand):
             try:
                 roles.start()
             except AlreadyRunning:
-                roles = nullcontext()  # a studio runs on this data: its roles do the work, the rows carry it
+                roles = nullcontext()  # the rows carry the work to the studio's roles
+                self._say("A studio runs on this data; it does the work, one step every few seconds.")
         try:
             with_roles = roles if isinstance(roles, EmbeddedRoles) else None
             self._produce(path, options, with_roles)
@@ -247,9 +250,12 @@ class Command(BaseCommand):
         self.stderr.write(text)
 
     def _bar(self, done: float, total: float, note: str) -> None:
-        if not self.live:
-            return
         share = done / total if total else 1
+        if not self.live:  # a log file: a line now and then
+            if time.monotonic() - self.said_at >= SAID_EVERY_S:
+                self.said_at = time.monotonic()
+                self._say(f"{done:.0f}/{total:.0f}{note}")
+            return
         filled = round(share * 30)
         print(
             f"\r[{'█' * filled}{'·' * (30 - filled)}] {done:.0f}/{total:.0f}{note}\x1b[K",

@@ -8,7 +8,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
+from synthesis.services.gauges import gauges_register
 from synthesis.services.upkeep import upkeep_loop, upkeep_pass
+from synthesis.speaking.measures import measures_serve
 
 
 class Command(BaseCommand):
@@ -21,6 +23,8 @@ class Command(BaseCommand):
         if options["once"]:
             self.stdout.write(str(upkeep_pass()))
             return
+        gauges_register()
+        measures_serve()
         stop = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stop.set())

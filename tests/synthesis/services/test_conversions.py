@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from projects.models import Segment
@@ -17,6 +19,7 @@ from synthesis.services.conversions import (
     conversion_cancel,
     conversion_pause,
     conversion_resume,
+    conversion_retry,
     conversion_start,
     wanted,
 )
@@ -136,3 +139,56 @@ def test_cancel_of_what_had_no_sound():
     conversion = conversion_start(None, Scope.PROJECT, project)
     conversion_cancel(conversion)
     assert {s.state for s in segments_of(project)} == {"empty"}
+
+
+def test_what_failed_and_then_lost_its_words_is_not_tried_again():
+    project = project_make()
+    segment = next(s for s in segments_of(project) if s.spoken)
+    conversion = conversion_start(None, Scope.SEGMENT, segment)
+    conversion.jobs.update(state=WorkState.FAILED)
+    noted = {"text": "Hello [3]", "spans": [[6, 9, "skip", "note"]]}
+    Segment.objects.filter(pk=segment.pk).update(state="failed", **noted)
+    segment_edit_text(segment, text="[3]", text_rev=1, user=None)
+    assert not Segment.objects.get(pk=segment.pk).spoken
+    assert conversion_retry(None, conversion) is None  # an order without words would stop its pool for good
+    assert not SegmentJob.objects.filter(recipe="").exists()
+
+
+def test_a_take_that_exists_waits_for_a_choice_where_the_line_is_approved():
+    project = project_make()
+    segment = next(s for s in segments_of(project) if s.spoken)
+    first = take_make(segment)
+    segment_edit_text(segment, text="Other words.", text_rev=1, user=None)
+    segment.refresh_from_db()
+    second = take_make(segment, choose=False)
+    Segment.objects.filter(pk=segment.pk).update(qc_at=timezone.now())
+    conversion_start(None, Scope.SEGMENT, segment)
+    segment.refresh_from_db()
+    second.refresh_from_db()
+    assert (segment.chosen_take, second.is_candidate) == (first, True)
+
+
+def test_cancel_locks_every_job_before_any_sentence(monkeypatch):
+    """The lock order of the whole pipeline: whoever holds a sentence asks for no job any more."""
+    monkeypatch.setattr("synthesis.services.conversions.CHUNK", 2)
+    conversion = conversion_start(None, Scope.PROJECT, project_make())
+    assert conversion.jobs.count() > 4
+    with CaptureQueriesContext(connection) as queries:
+        conversion_cancel(conversion)
+    writes = [q["sql"] for q in queries if q["sql"].startswith("UPDATE")]
+    tables = ["job" if '"synthesis_segmentjob" SET' in sql else "segment" for sql in writes
+              if '"synthesis_segmentjob" SET' in sql or '"projects_segment" SET' in sql]  # fmt: skip
+    assert tables == sorted(tables)
+    assert set(tables) == {"job", "segment"}
+
+
+def test_waiting_work_follows_another_voice_and_its_pool(django_capture_on_commit_callbacks):
+    project = project_make()
+    conversion_start(None, Scope.DOCUMENT, chapters_of(project)[0])
+    other = voice_make("Gretel", pool="gpu")
+    with django_capture_on_commit_callbacks(execute=True):
+        project_set_voice(project, other)
+    jobs = SegmentJob.objects.exclude(state=WorkState.CANCELLED)
+    assert jobs.exists()
+    assert {(j.voice, j.pool) for j in jobs} == {(other, "gpu")}
+    assert all(j.recipe == j.segment.recipe for j in jobs)

@@ -10,7 +10,7 @@ import zipfile
 from datetime import timedelta
 
 import pytest
-from django.core.files.storage import default_storage
+from django.core.files.storage import FileSystemStorage, default_storage
 from django.utils import timezone
 
 from projects.models import Document, ManuscriptImport, Project, Segment
@@ -411,3 +411,44 @@ def test_the_original_epub_gets_sound_laid_over_its_text(tmp_path):
     names = archive(export).namelist()
     assert any(name.endswith(".smil") for name in names)
     assert any(name.endswith(".mp3") for name in names)
+
+
+# -- delivered twice -------------------------------------------------------------------------------------------------
+def test_the_second_run_of_one_dispatch_does_not_take_the_file_away(book, monkeypatch, tmp_path):
+    """As in a bucket, where the same key is the same object: a message delivered twice, both runs to the end."""
+    bucket = FileSystemStorage(location=tmp_path, allow_overwrite=True)
+    monkeypatch.setattr(service.default_storage, "save", bucket.save)
+    monkeypatch.setattr(service.default_storage, "delete", bucket.delete)
+    export = export_create(book, None, preset="transcript")
+    Export.objects.filter(pk=export.pk).update(state=WorkState.LEASED, dispatch_no=1)
+    export.refresh_from_db()
+    second = service._Run(export, 1, lambda: True)
+    deliver = service._Run._deliver
+
+    def overtaken(this, *args):
+        if this is second:  # at its very end the other run comes first
+            service._Run(export, 1, lambda: True).run()
+            monkeypatch.setattr(this, "_progress", lambda share: None)
+        deliver(this, *args)
+
+    monkeypatch.setattr(service._Run, "_deliver", overtaken)
+    second.run()
+    export.refresh_from_db()
+    assert export.state == WorkState.DONE
+    assert bucket.size(export.file_key) == export.size_bytes
+
+
+def test_a_pause_after_a_paragraph_comes_once_where_no_spaces_part_sentences(book):
+    segments = Segment.objects.filter(document__project=book, block__kind="paragraph").in_order()
+    block = segments[0].block
+    block.segments.update(separator="")  # as in Japanese
+    block.pause_after_ms = 4_321
+    block.save()
+    pauses = [
+        line.pause_after_ms
+        for chapter in book_plan(book).chapters
+        for line in chapter.lines
+        if line.block == str(block.public_id)
+    ]
+    assert len(pauses) > 1
+    assert [ms == 4_321 for ms in pauses] == [False] * (len(pauses) - 1) + [True]

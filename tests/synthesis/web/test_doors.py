@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+from datetime import datetime
 
+import boto3
 import numpy as np
 import pytest
+from botocore.config import Config
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
 from django.urls import reverse
@@ -13,6 +16,7 @@ from django.urls import reverse
 from projects.models import Segment
 from synthesis.audio.peaks import peaks_encode
 from synthesis.models import Conversion
+from synthesis.storage import _signer, signed_url
 from synthesis.web.ranges import _range
 from tests.factories import chapters_of, conversion_make, project_make, segments_of, take_make, voice_make
 
@@ -160,3 +164,50 @@ def test_only_what_failed_is_tried_again(browser, project):
 def test_the_first_export_needs_sound(browser, project):
     answer = browser.post(reverse("synthesis:export-create", args=[project.public_id]), {"preset": "m4b"})
     assert answer.status_code == 422
+
+
+@pytest.mark.parametrize("header", ["bytes=" + "9" * 5000 + "-", "bytes=-" + "9" * 5000, "bytes=٣-"])
+def test_a_range_out_of_all_measure_gives_the_whole(header):
+    assert _range(header, 10) == (0, 9, 200)
+
+
+@pytest.fixture
+def bucket(settings):
+    settings.S3_BUCKET, settings.S3_ENDPOINT_URL = "studio", "http://s3.internal:8333"
+    settings.S3_PUBLIC_ENDPOINT_URL = "https://audio.example.org"
+    settings.S3_LINK_SECONDS = 120
+    options = {
+        "access_key": "key",
+        "secret_key": "only-here",
+        "region_name": "us-east-1",
+        "client_config": Config(signature_version="s3v4", s3={"addressing_style": "path"}),
+    }
+    settings.STORAGES = {**settings.STORAGES, "default": {**settings.STORAGES["default"], "OPTIONS": options}}
+    _signer.cache_clear()
+    yield boto3.client(
+        "s3",
+        endpoint_url=settings.S3_PUBLIC_ENDPOINT_URL,
+        aws_access_key_id="key",
+        aws_secret_access_key="only-here",
+        region_name="us-east-1",
+        config=options["client_config"],
+    )
+    _signer.cache_clear()
+
+
+def test_a_link_is_signed_for_the_address_that_browsers_use(bucket, monkeypatch):
+    """The host is part of the signature: one put in afterwards is answered with 403."""
+    monkeypatch.setattr("botocore.auth.get_current_datetime", lambda: datetime(2026, 1, 1, 12))
+    wanted = bucket.generate_presigned_url(
+        "get_object",
+        Params={"Bucket": "studio", "Key": "p/a b.flac", "ResponseContentType": "audio/flac"},
+        ExpiresIn=120,
+    )
+    assert wanted.startswith("https://audio.example.org/studio/p/a%20b.flac?")
+    assert signed_url("p/a b.flac", content_type="audio/flac") == wanted
+
+
+def test_a_browser_forgets_a_link_before_it_ends(browser, take, bucket):
+    answer = browser.get(reverse("synthesis:take-audio", args=[take.public_id]))
+    assert answer.status_code == 302
+    assert "max-age=60" in answer["Cache-Control"]
