@@ -82,9 +82,10 @@ def backlog(count: int) -> None:
 def measure() -> tuple[float, float, float]:
     """(mean CPU ms of a result, mean and median ms in the database) with the backlog as it stands."""
     belt = Belt()
-    dispatching.BrokerConveyor.publish = lambda _self, order: belt.publish(order)  # type: ignore[method-assign]
+    dispatching.BrokerConveyor.publish = lambda _self, order: belt.publish(order)  # type: ignore[method-assign,assignment]
     dispatching.pool_dispatch("cpu")
-    took, asked = [], []
+    took: list[float] = []
+    asked: list[float] = []
 
     def timed(execute, *args):  # type: ignore[no-untyped-def]
         began = time.perf_counter()

@@ -75,7 +75,8 @@ FAILURES: dict[str, Words] = {
         _("No readable text was found."), _("A scan needs text recognition first; then import the result.")
     ),
     "unsupported_format": Words(
-        _("This kind of file cannot be read."), _("Use EPUB, DOCX, PDF, ODT, RTF, HTML, FB2, Markdown or plain text.")
+        _("This kind of file cannot be read."),
+        _("Use EPUB, DOCX, PDF, ODT, RTF, HTML, FB2, Markdown or plain text."),
     ),
     "too_large": Words(_("The file is too large."), _("Split it, or ask the operator to raise the limit.")),
     "text_lost": Words(

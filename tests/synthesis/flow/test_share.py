@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,7 +25,7 @@ class Queue:
 
 
 def _line(conversion: int, user: int = 1, project: int | None = None, **more: int) -> Line:
-    facts = {"weight": 1, "urgent": 0, "idle_s": 0.0, **more}
+    facts: dict[str, Any] = {"weight": 1, "urgent": 0, "idle_s": 0.0, **more}
     return Line(conversion, user, conversion if project is None else project, **facts)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
 import pytest
@@ -28,8 +29,16 @@ WORDS = " ".join(f"Lamp {n} was lit." for n in range(12))
 
 
 class Everything:
+    """A store that has everything and keeps it."""
+
     def holds(self, key: str, size_bytes: int | None = None) -> bool:
         return True
+
+    def old(self, *, seconds: float) -> Iterator[Sequence[str]]:
+        return iter(())
+
+    def delete(self, key: str) -> None:
+        raise AssertionError(key)
 
 
 class Belt:
