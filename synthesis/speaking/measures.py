@@ -27,8 +27,9 @@ def measures_serve(environ: dict[str, str] | None = None) -> bool:
 
     A port that is taken (several processes of one role on a machine) is said and is no error.
     """
-    source = os.environ if environ is None else environ
-    port, host = int(source.get("METRICS_PORT") or 0), source.get("METRICS_HOST") or "127.0.0.1"
+    if environ is None:
+        environ = dict(os.environ)
+    port, host = int(environ.get("METRICS_PORT") or 0), environ.get("METRICS_HOST") or "127.0.0.1"
     if not port:
         return False
     try:
