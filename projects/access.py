@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from accounts.models import User
 from accounts.roles import Action, may
 
-from .models import Block, Document, ManuscriptImport, Membership, Project, Segment, Take, Voice
+from .models import Document, ManuscriptImport, Membership, Project, Segment, Take, Voice
 
 Id = UUID | str
 
@@ -65,13 +65,6 @@ def access_document(user: Any, public_id: Id, action: Action = Action.VIEW) -> D
     document = _found(Document.objects.select_related("project", "project__voice"), public_id)
     _checked(user, document.project, action)
     return document
-
-
-def access_block(user: Any, public_id: Id, action: Action = Action.VIEW) -> Block:
-    """A paragraph. Raises Http404 or PermissionDenied."""
-    block = _found(Block.objects.select_related("document__project__voice"), public_id)
-    _checked(user, block.document.project, action)
-    return block
 
 
 def access_segment(user: Any, public_id: Id, action: Action = Action.VIEW) -> Segment:
